@@ -1,0 +1,93 @@
+// What can stand in a spec, as plain tables: one row a method, a decoder, a job kind, a dataset.
+// Free of torch and linked by both sides: the planner refuses and explains with it, the executor
+// takes its defaults from it. A new method is one row here and one file in experiments/methods.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/messages.h"
+#include "common/value.h"
+
+namespace prefgrid {
+
+enum class FieldType { boolean, integer, real, text };
+
+// A field of a row, as a person writes it in a spec. Changing a default, or what a field means,
+// bumps the version of every kind that reads it.
+struct Field {
+  std::string_view name;
+  FieldType type = FieldType::integer;
+  std::optional<Value> default_value;  // nullopt: must be given
+  double minimum = 0;                  // of numbers, inclusive
+  double maximum = 0;
+  std::vector<std::string_view> choices;  // of texts; empty: any
+  std::string_view help;                  // one line, with the unit
+};
+
+// Where a method's frozen features come from decides which jobs it needs before `train`.
+struct MethodRow {
+  std::string_view name;
+  std::uint32_t version = 1;  // of its train, adapt and reward formulas together
+  std::string_view summary;
+  std::string_view source;         // paper or code that the formula follows
+  std::vector<Field> fields;       // hyper-parameters; a list in the spec spans a grid
+  bool reads_features = false;     // needs an `embed` job, by its features_from field
+  bool has_train = false;          // shared parameters
+  bool has_adapt = false;          // parameters of an unseen user, fitted on its given set
+  bool trains_model = false;       // its train artefact is a model folder (a reward backbone)
+  bool has_reward = false;         // r_u exists: rm_accuracy, guided decoding
+  bool train_reads_seed = false;
+  std::vector<std::string_view> decoders;  // allowed ones
+};
+
+struct DecoderRow {
+  std::string_view name;
+  std::uint32_t version = 1;
+  std::string_view summary;
+  std::vector<Field> fields;
+  bool needs_reward = false;
+  bool reads_seed = false;
+};
+
+// Kinds without a method or decoder in their name ("pretrain", "embed.lm", "embed.bow",
+// "rm_accuracy", "policy_accuracy").
+struct KindRow {
+  std::string_view name;
+  std::uint32_t version = 1;
+  std::string_view summary;
+  std::vector<Field> fields;
+};
+
+struct DatasetRow {
+  std::string_view name;
+  std::string_view summary;
+  std::vector<Field> fields;
+};
+
+struct Catalog {
+  std::vector<MethodRow> methods;
+  std::vector<DecoderRow> decoders;
+  std::vector<KindRow> kinds;
+  std::vector<DatasetRow> datasets;
+
+  const MethodRow* method(std::string_view name) const;
+  const DecoderRow* decoder(std::string_view name) const;
+  const KindRow* kind(std::string_view name) const;
+  const DatasetRow* dataset(std::string_view name) const;
+
+  // Every job kind with its version: "train.lore", "generate.args", ... Sorted by name.
+  std::vector<KindVersion> kind_versions() const;
+};
+
+// The one catalogue of this build; a plain function, no global state.
+const Catalog& catalog();
+
+// The field's value in `parameters`, else its default. Aborts on an undeclared name: a bug.
+const Value& field_value(const std::vector<Field>& fields, const ValueMap& parameters,
+                         std::string_view name);
+
+}  // namespace prefgrid
