@@ -18,4 +18,8 @@ double mean(std::span<const double> values);  // NaN of none
 // counter-based generator; interpolated percentiles (type 7). Of one value: that value twice.
 Interval bootstrap_mean(std::span<const double> per_user, std::uint64_t seed, int draws = 2'000);
 
+// The same for a pooled figure, sum of sums / sum of counts, users resampled. counts[i] > 0.
+Interval bootstrap_ratio(std::span<const double> sums, std::span<const double> counts,
+                         std::uint64_t seed, int draws = 2'000);
+
 }  // namespace prefgrid
