@@ -1,0 +1,45 @@
+// A subcommand: one file here and one row of the table in main.cpp.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "common/result.h"
+
+namespace prefgrid {
+
+// Exit codes, documented in `prefgrid --help` and docs/command-line.md.
+enum ExitCode : int {
+  exit_done = 0,
+  exit_incomplete = 1,   // finished, but some cells failed or are missing; or it failed midway
+  exit_refused = 2,      // bad input: nothing was started, nothing written
+  exit_disk_full = 5,    // interrupted while the disk was full
+  exit_interrupted = 130 // Ctrl-C or SIGTERM: run the same command again to go on
+};
+
+using VerbAction = std::function<int()>;
+
+struct Verb {
+  const char* name;
+  const char* summary;
+  // Adds options to the command; what it returns runs once they are parsed.
+  VerbAction (*define)(CLI::App& command);
+};
+
+VerbAction define_run(CLI::App& command);
+VerbAction define_plan(CLI::App& command);
+VerbAction define_submit(CLI::App& command);
+VerbAction define_coordinator(CLI::App& command);
+VerbAction define_status(CLI::App& command);
+VerbAction define_results(CLI::App& command);
+VerbAction define_explain(CLI::App& command);
+VerbAction define_dataset(CLI::App& command);
+VerbAction define_methods(CLI::App& command);
+VerbAction define_version(CLI::App& command);
+
+// Prints "prefgrid: message" on stderr; returns the exit code for the error.
+int report_error(const Error& error);
+
+}  // namespace prefgrid
