@@ -1,0 +1,82 @@
+#include "coordinator/report/aggregate.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "tests/coordinator/report/tables.h"
+
+namespace prefgrid {
+
+TEST_CASE("a user with many items weighs as much as a user with few") {
+  // Ann: 9 of 10 right. Bob: 0 of 2. Macro: (0.9 + 0) / 2; pooled: 9 / 12.
+  TinyGrid grid;
+  grid.add("ann", cell_of("lore", "ann"), {metric("rm_accuracy", 9, 10)});
+  grid.add("bob", cell_of("lore", "bob"), {metric("rm_accuracy", 0, 2)});
+  const ResultTable table = grid.table();
+  const ResultRow* macro = find_row(table, "rm_accuracy", "lore");
+  const ResultRow* pooled = find_row(table, "rm_accuracy_pooled", "lore");
+  REQUIRE(macro);
+  REQUIRE(pooled);
+  CHECK(macro->value == doctest::Approx(0.45));
+  CHECK(pooled->value == doctest::Approx(0.75));
+  CHECK(macro->n_users == 2);
+  CHECK(macro->n_valid == 12);
+  CHECK(*macro->ci_low == doctest::Approx(0.0));  // of two users, some resamples hold one alone
+  CHECK(*macro->ci_high == doctest::Approx(0.9));
+}
+
+TEST_CASE("seen and unseen users are separate rows, never pooled") {
+  TinyGrid grid;
+  grid.add("ann", cell_of("lore", "ann", "seen"), {metric("rm_accuracy", 1, 1)});
+  grid.add("bob", cell_of("lore", "bob", "unseen"), {metric("rm_accuracy", 0, 1)});
+  const ResultTable table = grid.table();
+  CHECK(find_row(table, "rm_accuracy", "lore", "seen")->value == 1);
+  CHECK(find_row(table, "rm_accuracy", "lore", "unseen")->value == 0);
+}
+
+TEST_CASE("a user without a result is missing in every figure of its cell, with the reason") {
+  TinyGrid grid;
+  grid.add("ann", cell_of("lore", "ann"),
+           {metric("policy_accuracy", 3, 4, 0.5), metric("policy_accuracy", 4, 4, 1.0, 1)});
+  grid.add_missing("bob", cell_of("lore", "bob"));
+  const ResultTable table = grid.table();
+  REQUIRE(table.missing.size() == 1);
+  CHECK(table.missing[0].user == "bob");
+  CHECK(table.missing[0].reason == "not run yet");
+  REQUIRE(table.rows.size() == 2);
+  CHECK(table.rows[0].weight == 0.5);
+  CHECK(table.rows[0].n_missing == 1);
+  CHECK(table.rows[1].weight == 1.0);
+  CHECK(table.rows[1].n_missing == 2);  // one item of ann's, and bob
+}
+
+TEST_CASE("a user whose items all failed has no mean but is counted") {
+  TinyGrid grid;
+  grid.add("ann", cell_of("lore", "ann"), {metric("rouge1", 10, 1)});
+  grid.add("bob", cell_of("lore", "bob"), {metric("rouge1", 0, 0, {}, 3)});
+  const ResultTable table = grid.table();
+  const ResultRow* row = find_row(table, "rouge1", "lore");
+  CHECK(row->value == 10);
+  CHECK(row->n_users == 1);
+  CHECK(row->n_missing == 3);
+}
+
+TEST_CASE("the order of the plan's jobs leaves no trace in the table") {
+  TinyGrid grid;
+  for (int i = 0; i < 20; ++i) {
+    const std::string user = "user" + std::to_string(i);
+    grid.add(user, cell_of("lore", user), {metric("rm_accuracy", i % 7, 7)});
+  }
+  TinyGrid reversed = grid;
+  std::reverse(reversed.plan.jobs.begin(), reversed.plan.jobs.end());
+  const ResultTable a = grid.table(), b = reversed.table();
+  REQUIRE(a.rows.size() == b.rows.size());
+  for (std::size_t i = 0; i < a.rows.size(); ++i) {
+    CHECK(a.rows[i].value == b.rows[i].value);
+    CHECK(a.rows[i].ci_low == b.rows[i].ci_low);
+    CHECK(a.rows[i].ci_high == b.rows[i].ci_high);
+  }
+}
+
+}  // namespace prefgrid
