@@ -24,7 +24,7 @@ class Encoder {
 
   // `path` names the value in errors: "parameters.layers[2]".
   Result<void> value(const Value& value, const std::string& path, std::size_t depth) {
-    if (depth > limits::yaml_depth) return invalid_input(path + " is nested too deeply");
+    if (depth > limits::value_depth) return invalid_input(path + " is nested too deeply");
     if (const auto* boolean = std::get_if<bool>(&value)) {
       raw("b");
       number(*boolean ? 1 : 0, 1);

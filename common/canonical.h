@@ -27,7 +27,7 @@
 
 namespace prefgrid {
 
-// Errors (invalid_input) name the field: NaN or infinite numbers, nesting over limits::yaml_depth.
+// Errors (invalid_input) name the field: NaN or infinite numbers, nesting over limits::value_depth.
 Result<std::string> canonical_encoding(const JobSpec& spec);
 // Of a value alone, e.g. to fingerprint a checked spec.
 Result<std::string> canonical_encoding(const Value& value);

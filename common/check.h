@@ -8,7 +8,7 @@ namespace prefgrid {
                                const std::string& detail);
 }
 
-#define PREFGRID_CHECK(condition, detail)                                            \
-  do {                                                                               \
+#define PREFGRID_CHECK(condition, detail)                                               \
+  do {                                                                                  \
     if (!(condition)) ::prefgrid::check_failed(__FILE__, __LINE__, #condition, detail); \
   } while (false)

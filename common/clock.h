@@ -21,8 +21,7 @@ constexpr std::int64_t operator-(MonotonicMs a, MonotonicMs b) {
 // For the loops only.
 inline MonotonicMs monotonic_now() {
   using namespace std::chrono;
-  return MonotonicMs{
-      duration_cast<milliseconds>(steady_clock::now().time_since_epoch()).count()};
+  return MonotonicMs{duration_cast<milliseconds>(steady_clock::now().time_since_epoch()).count()};
 }
 inline WallMs wall_now() {
   using namespace std::chrono;

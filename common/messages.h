@@ -104,9 +104,9 @@ struct Reply {
   bool last = true;
 };
 
-using Message = std::variant<WorkerHello, Heartbeat, Progress, ResultMessage, FailureMessage,
-                             LeaseReturned, Welcome, Refused, Leases, Settled, CancelLease, Request,
-                             Reply>;
+using Message =
+    std::variant<WorkerHello, Heartbeat, Progress, ResultMessage, FailureMessage, LeaseReturned,
+                 Welcome, Refused, Leases, Settled, CancelLease, Request, Reply>;
 
 // One frame: Cap'n Proto stream framing + CRC-32C. Never larger than limits::message_bytes.
 std::string encode(const Message& message);

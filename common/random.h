@@ -20,9 +20,9 @@ class RandomStream {
  public:
   RandomStream(std::uint64_t seed, std::string_view purpose);
 
-  std::uint64_t bits();              // 64 uniform bits
-  double uniform();                  // [0, 1), 53 bits
-  double normal();                   // mean 0, deviation 1 (Box-Muller, no rejection)
+  std::uint64_t bits();                      // 64 uniform bits
+  double uniform();                          // [0, 1), 53 bits
+  double normal();                           // mean 0, deviation 1 (Box-Muller, no rejection)
   std::uint64_t below(std::uint64_t bound);  // uniform in [0, bound), bound > 0, unbiased
 
   // Where the stream stands: stored in checkpoints.

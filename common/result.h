@@ -35,8 +35,8 @@ inline Error invalid_input(std::string message) {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}        // NOLINT: implicit
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}    // NOLINT: implicit
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: implicit
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: implicit
 
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
@@ -84,17 +84,17 @@ class [[nodiscard]] Result<void> {
 }  // namespace prefgrid
 
 // Returns the error of `expression` (a Result) from the enclosing function, if it has one.
-#define PREFGRID_TRY(expression)                                         \
-  do {                                                                   \
+#define PREFGRID_TRY(expression)                                                     \
+  do {                                                                               \
     if (auto try_result = (expression); !try_result.ok()) return try_result.error(); \
   } while (false)
 
 // Declares `variable` as the value of `expression`, or returns its error.
-#define PREFGRID_ASSIGN(variable, expression)                 \
+#define PREFGRID_ASSIGN(variable, expression) \
   PREFGRID_ASSIGN_IMPL(PREFGRID_JOIN(assign_result_, __LINE__), variable, expression)
-#define PREFGRID_ASSIGN_IMPL(result, variable, expression)    \
-  auto result = (expression);                                 \
-  if (!result.ok()) return result.error();                    \
+#define PREFGRID_ASSIGN_IMPL(result, variable, expression) \
+  auto result = (expression);                              \
+  if (!result.ok()) return result.error();                 \
   variable = *std::move(result)
 #define PREFGRID_JOIN(a, b) PREFGRID_JOIN_IMPL(a, b)
 #define PREFGRID_JOIN_IMPL(a, b) a##b

@@ -86,6 +86,37 @@ bool valid_utf8(std::string_view text) {
   return true;
 }
 
+std::string to_valid_utf8(std::string_view text) {
+  if (valid_utf8(text)) return std::string(text);
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t length = utf8_sequence(text);
+    out += length == 0 ? std::string_view("\xEF\xBF\xBD") : text.substr(0, length);
+    text.remove_prefix(std::max<std::size_t>(1, length));
+  }
+  return out;
+}
+
+std::string cut_text(std::string_view text, std::size_t max_bytes) {
+  std::string valid = to_valid_utf8(text.substr(0, max_bytes + 4));
+  if (valid.size() <= max_bytes) return valid;
+  std::size_t end = max_bytes;
+  while (end > 0 && (static_cast<unsigned char>(valid[end]) & 0xC0) == 0x80) --end;
+  valid.resize(end);
+  return valid;
+}
+
+bool safe_relative_path(std::string_view path) {
+  if (path.find('\0') != std::string_view::npos) return false;
+  for (;;) {
+    const std::size_t end = path.find('/');
+    const std::string_view part = path.substr(0, end);
+    if (part.empty() || part == "." || part == "..") return false;
+    if (end == std::string_view::npos) return true;
+    path.remove_prefix(end + 1);
+  }
+}
+
 std::string_view trim(std::string_view text) {
   constexpr std::string_view blank = " \t\r\n";
   const std::size_t first = text.find_first_not_of(blank);

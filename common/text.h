@@ -22,6 +22,14 @@ std::string did_you_mean(std::string_view name, std::span<const std::string> kno
 
 // Strict: no overlong forms, no surrogates, nothing over U+10FFFF.
 bool valid_utf8(std::string_view text);
+// Each byte that is part of no well-formed sequence becomes U+FFFD.
+std::string to_valid_utf8(std::string_view text);
+// The same, and at most max_bytes of it, cut between characters.
+std::string cut_text(std::string_view text, std::size_t max_bytes);
+
+// A path that stays below the folder it is put in: not empty, not absolute, no NUL, no part that is
+// empty, "." or "..".
+bool safe_relative_path(std::string_view path);
 
 std::string_view trim(std::string_view text);  // spaces, tabs, line ends
 // "a,,b" -> "a", "", "b"; the empty text gives one empty piece.
@@ -33,5 +41,12 @@ std::string format_double(double value);
 // For messages about hostile text: control and non-UTF-8 bytes become \xNN, over-long text is cut
 // with "..." after max_bytes, and double quotes go around it.
 std::string quoted(std::string_view text, std::size_t max_bytes = 200);
+// Without these, std::quoted (<iomanip>) would be found for a std::string, and fit better.
+inline std::string quoted(const std::string& text, std::size_t max_bytes = 200) {
+  return quoted(std::string_view(text), max_bytes);
+}
+inline std::string quoted(std::string& text, std::size_t max_bytes = 200) {
+  return quoted(std::string_view(text), max_bytes);
+}
 
 }  // namespace prefgrid

@@ -161,7 +161,7 @@ struct BulkMessage {
 }
 
 struct ExecutorMessage {
-  # Agent <-> executor over a socket pair: [u32 length, little-endian][Cap'n Proto stream framing].
+  # Agent <-> executor over a socket pair: [u32 length, little-endian][frame as of Message].
   version @0 :UInt32;
   union {
     # executor -> agent
@@ -181,7 +181,7 @@ struct ExecutorMessage {
       lease @8 :LeaseId;
       spec @9 :Job.JobSpec;
       inputs @10 :List(LocalInput);
-      outputDir @11 :Text;
+      outputDir @11 :Data;        # any bytes: paths need not be UTF-8
     }
     stop @12 :Void;
   }
@@ -190,5 +190,6 @@ struct ExecutorMessage {
 struct LocalInput {
   name @0 :Text;
   id @1 :Data;
-  path @2 :Text;            # a folder for a job's output, a file for an outside file
+  path @2 :Data;            # a folder for a job's output, a file for an outside file; any bytes
+  isJob @3 :Bool;
 }
