@@ -41,8 +41,11 @@ std::string format_double(double value);
 // For messages about hostile text: control and non-UTF-8 bytes become \xNN, over-long text is cut
 // with "..." after max_bytes, and double quotes go around it.
 std::string quoted(std::string_view text, std::size_t max_bytes = 200);
-// Without these, std::quoted (<iomanip>) would be found for a std::string, and fit better.
+// Without these, std::quoted (<iomanip>) is found for a std::string, and fits better.
 inline std::string quoted(const std::string& text, std::size_t max_bytes = 200) {
+  return quoted(std::string_view(text), max_bytes);
+}
+inline std::string quoted(const char* text, std::size_t max_bytes = 200) {
   return quoted(std::string_view(text), max_bytes);
 }
 inline std::string quoted(std::string& text, std::size_t max_bytes = 200) {
