@@ -141,10 +141,10 @@ Result<Holder> Holder::acquire(const std::filesystem::path& folder, HolderTimes 
   const std::string lock_path = (folder / "lock").string();
   Descriptor lock(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (!lock) return os_error(errno, "cannot open " + lock_path);
-  const bool locked = ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0;
+  const int problem = ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
   const auto present = read_record(folder);
-  if (!locked) {
-    if (errno != EWOULDBLOCK && errno != EINTR) return os_error(errno, "cannot lock " + lock_path);
+  if (problem != 0) {
+    if (problem != EWOULDBLOCK) return os_error(problem, "cannot lock " + lock_path);
     return held_by(folder, present.ok() ? *present : std::nullopt);
   }
   // Some file systems lock within one host only; hence the record decides too. One that cannot be
