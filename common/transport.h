@@ -13,7 +13,8 @@
 
 namespace prefgrid {
 
-// A peer of a RouterSocket, as ZeroMQ names it. Random per process: never a worker's identity.
+// A peer of a RouterSocket, as ZeroMQ names it. Random per DealerSocket, kept over its
+// reconnections: never a worker's identity.
 struct PeerId {
   std::string bytes;
   auto operator<=>(const PeerId&) const = default;
@@ -54,7 +55,10 @@ class RouterSocket {
   // False: the peer is gone or its queue is full (router_mandatory, never blocks). The caller's
   // protocol must survive that: acknowledgements and retries.
   bool try_send(const PeerId& peer, const std::string& frame);
-  int poll_fd() const;  // edge-triggered: drain with try_receive after every wake-up
+  // Readable while a message may be waiting: until a try_receive has said nullopt. Level-triggered
+  // (unlike ZMQ_FD), so that a loop may stop in the middle of a drain and send before it waits. A
+  // wake-up without a message happens.
+  int poll_fd() const;
 
  private:
   RouterSocket();
@@ -64,15 +68,17 @@ class RouterSocket {
 
 class DealerSocket {
  public:
-  // Connects lazily and reconnects by itself.
+  // Connects lazily and reconnects by itself; what is sent meanwhile waits in the queue. What was
+  // in flight when a connection broke is lost, as is what is unsent when the socket goes: only an
+  // answer shows that a message arrived.
   static Result<DealerSocket> connect(TransportContext& context, const std::string& endpoint);
   DealerSocket(DealerSocket&&) noexcept;
   DealerSocket& operator=(DealerSocket&&) noexcept;
   ~DealerSocket();
 
   std::optional<std::string> try_receive();
-  bool try_send(const std::string& frame);
-  int poll_fd() const;
+  bool try_send(const std::string& frame);  // false: the queue is full
+  int poll_fd() const;                      // as the router's
 
  private:
   DealerSocket();
@@ -80,8 +86,9 @@ class DealerSocket {
   std::unique_ptr<Impl> impl_;
 };
 
-// Waits until one of the descriptors is readable or the time is up; returns the readable ones'
-// indices. For ZeroMQ descriptors see poll_fd: call try_receive first, then wait.
+// Waits until one of the descriptors is readable (or closed by the other side), the time is up, or
+// a signal has arrived; returns the readable ones' indices: none in the last two cases. No timeout
+// waits for ever.
 std::vector<std::size_t> wait_readable(const std::vector<int>& descriptors,
                                        std::optional<std::chrono::milliseconds> timeout);
 
