@@ -42,12 +42,15 @@ struct JobsRestored {
   std::vector<JobFact> jobs;
 };
 
+// The loop writes the experiment's own record in the same batch as this event's facts. Cancelled
+// jobs that it names live again.
 struct ExperimentSubmitted {
   ExperimentId id{};
   std::string name;
   std::int32_t priority = 0;             // higher runs first
   std::shared_ptr<const CorePlan> plan;  // read during react only
-  bool restored = false;  // from the store: cancelled jobs stay cancelled, nothing is announced
+  bool restored = false;   // from the store: cancelled jobs stay cancelled, nothing is announced
+  bool cancelled = false;  // restored as cancelled; one with a cancelled job is so anyway
 };
 
 // --- running ---
