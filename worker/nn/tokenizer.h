@@ -18,8 +18,11 @@ using TokenId = std::int32_t;
 
 class Tokenizer {
  public:
+  struct Impl;  // worker/nn/tokenizer_impl.h
+
   // Merges the most frequent pair until `vocab_size` tokens (256 bytes and the specials included);
-  // ties go to the pair whose bytes are smaller. Deterministic.
+  // ties go to the pair whose bytes are smaller. Stops early, with a smaller vocabulary, when no
+  // pair occurs twice. Deterministic.
   static Result<Tokenizer> train(std::span<const std::string> texts, std::int64_t vocab_size);
   static Result<Tokenizer> load(const std::filesystem::path& tokenizer_json);
   Result<void> save(const std::filesystem::path& tokenizer_json) const;
@@ -28,7 +31,7 @@ class Tokenizer {
   Tokenizer& operator=(Tokenizer&&) noexcept;
   ~Tokenizer();
 
-  std::vector<TokenId> encode(std::string_view text) const;  // no special tokens are added
+  std::vector<TokenId> encode(std::string_view text) const;   // no special tokens are added
   std::string decode(std::span<const TokenId> tokens) const;  // specials are left out
   // The bytes of one token; "" for a special one.
   std::string_view bytes(TokenId token) const;
@@ -41,7 +44,6 @@ class Tokenizer {
 
  private:
   Tokenizer();
-  struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 

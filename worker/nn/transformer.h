@@ -16,6 +16,7 @@
 #include "worker/nn/model_config.h"
 #include "worker/nn/safetensors.h"
 #include "worker/nn/torch.h"
+#include "worker/nn/transformer_layer.h"
 
 namespace prefgrid {
 
@@ -44,6 +45,7 @@ class Transformer {
 
   // tokens: [batch, time] int64. segments: [batch, time] int64 or undefined: a row attends only to
   // earlier rows of its own segment (packed documents), and positions restart with each segment.
+  // A segment is a run of equal numbers; an equal number further on is another segment.
   // Returns hidden states after the final norm: [batch, time, d_model].
   at::Tensor train_forward(const at::Tensor& tokens, const at::Tensor& segments = {}) const;
 
@@ -60,11 +62,15 @@ class Transformer {
   at::Tensor logits(const at::Tensor& hidden) const;
 
  private:
-  Transformer() = default;
-  struct Layer;
+  explicit Transformer(const ModelConfig& config);  // weights not set yet
+
   ModelConfig config_;
   TensorMap parameters_;
-  std::vector<std::shared_ptr<Layer>> layers_;  // views of parameters_
+  std::vector<LayerWeights> layers_;  // the same memory as parameters_, fused
+  at::Tensor embedding_;              // parameters_ too, by short names
+  at::Tensor final_norm_;
+  at::Tensor head_;
+  at::Tensor rope_table_;
 };
 
 }  // namespace prefgrid
