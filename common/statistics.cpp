@@ -15,18 +15,24 @@ constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 // The sum over one resample of `values` with replacement. Draw number i of resample r is word
 // i % 4 of the Philox block (i / 4, r): no state, so nothing depends on the order of evaluation.
-// An index is word * n >> 32: its bias is below n / 2^32.
+// An index is word * n >> 32: its bias is below n / 2^32. Four partial sums, one for each word:
+// a single one would wait for itself.
 double resample_sum(std::span<const double> values, std::uint32_t resample,
                     std::array<std::uint32_t, 2> key) {
   constexpr std::uint32_t purpose = 0x626F6F74;  // "boot"
   const std::uint64_t count = values.size();
-  double sum = 0;
-  for (std::uint64_t first = 0; first < count; first += 4) {
-    const auto block = philox({static_cast<std::uint32_t>(first / 4), resample, purpose, 0}, key);
-    const std::uint64_t here = std::min<std::uint64_t>(4, count - first);
-    for (std::uint64_t i = 0; i < here; ++i) sum += values[block[i] * count >> 32];
+  std::array<double, 4> sums{};
+  std::uint32_t number = 0;
+  const auto next_block = [&] { return philox({number++, resample, purpose, 0}, key); };
+  for (std::uint64_t whole = count / 4; whole > 0; --whole) {
+    const auto block = next_block();
+    for (std::size_t i = 0; i < 4; ++i) sums[i] += values[block[i] * count >> 32];
   }
-  return sum;
+  if (count % 4 != 0) {
+    const auto block = next_block();
+    for (std::size_t i = 0; i < count % 4; ++i) sums[i] += values[block[i] * count >> 32];
+  }
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
 // Type 7 of Hyndman and Fan (1996): linear between the order statistics around (n - 1) p.

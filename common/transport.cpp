@@ -1,5 +1,6 @@
 #include "common/transport.h"
 
+#include <net/if.h>
 #include <netdb.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <climits>
 #include <string_view>
@@ -32,6 +34,7 @@ constexpr int link_ping_ms = 5'000;
 constexpr int link_timeout_ms = static_cast<int>(limits::lease_timeout_ms);
 constexpr int reconnect_ms = 100;
 constexpr int reconnect_most_ms = 2'000;
+constexpr int close_most_ms = 1'000;
 constexpr std::size_t peer_id_bytes = 16;
 
 // A ZeroMQ socket whose descriptor is level-triggered. ZMQ_FD alone is not: it wakes once for any
@@ -136,6 +139,19 @@ Error socket_error(const std::string& what, const zmq::error_t& problem) {
   }
 }
 
+// libzmq takes a port modulo 65536.
+Result<void> check_port(const std::string& endpoint, bool binds) {
+  if (!endpoint.starts_with(tcp_scheme)) return {};
+  const std::string port = endpoint.substr(endpoint.rfind(':') + 1);
+  if (binds && port == "*") return {};
+  const bool digits = !port.empty() && port.size() <= 5 &&
+                      port.find_first_not_of("0123456789") == std::string::npos;
+  const int number = digits ? std::stoi(port) : -1;
+  if (number >= (binds ? 0 : 1) && number <= 65'535) return {};
+  return invalid_input(endpoint + " names no port: give tcp://HOST:PORT, PORT up to 65535" +
+                       (binds ? ", or * for a free one" : ""));
+}
+
 // "tcp://HOST:PORT" -> HOST
 std::string_view host_of(std::string_view endpoint) {
   endpoint.remove_prefix(std::min(tcp_scheme.size(), endpoint.size()));
@@ -155,6 +171,29 @@ bool wants_ipv6(std::string_view endpoint) {
   const int outcome = ::getaddrinfo(std::string(host).c_str(), nullptr, &hints, &found);
   if (outcome == 0) ::freeaddrinfo(found);
   return outcome == EAI_NONAME || outcome == EAI_ADDRFAMILY || outcome == EAI_NODATA;
+}
+
+// libzmq binds to numeric addresses and interface names only; people write host names.
+std::string numeric_address(const std::string& endpoint) {
+  const std::string host(host_of(endpoint));
+  if (!endpoint.starts_with(tcp_scheme) || host.empty() || host == "*" || host.front() == '[' ||
+      ::if_nametoindex(host.c_str()) != 0) {
+    return endpoint;
+  }
+  addrinfo hints{};
+  hints.ai_family = wants_ipv6(endpoint) ? AF_INET6 : AF_INET;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return endpoint;
+  std::array<char, NI_MAXHOST> text{};
+  const int named = ::getnameinfo(found->ai_addr, found->ai_addrlen, text.data(), text.size(),
+                                  nullptr, 0, NI_NUMERICHOST);
+  ::freeaddrinfo(found);
+  if (named != 0) return endpoint;
+  const std::string numeric(text.data());
+  const bool brackets = hints.ai_family == AF_INET6;
+  return std::string(tcp_scheme) + (brackets ? "[" + numeric + "]" : numeric) +
+         endpoint.substr(tcp_scheme.size() + host.size());
 }
 
 // libzmq deletes the file before it binds, also one that a living process listens on.
@@ -204,10 +243,34 @@ TransportContext::TransportContext() : impl_(std::make_unique<Impl>()) {}
 TransportContext::~TransportContext() = default;
 
 struct RouterSocket::Impl {
-  explicit Impl(zmq::context_t& context) : socket(context, zmq::socket_type::router) {}
+  explicit Impl(zmq::context_t& zmq_context)
+      : context(zmq_context), socket(zmq_context, zmq::socket_type::router) {}
+  ~Impl();
+  zmq::context_t& context;
   Socket socket;
-  std::string endpoint;
+  std::string endpoint;  // empty until it is bound
 };
+
+// libzmq closes a listener later, on a thread of its own, and only then deletes its ipc file, be it
+// by then a successor's. So: wait until it has.
+RouterSocket::Impl::~Impl() {
+  if (endpoint.empty()) return;
+  try {
+    const std::string events = "inproc://closed-" + std::to_string(socket.poll_fd());
+    zmq::socket_t& listening = socket.zmq();
+    if (zmq_socket_monitor(listening.handle(), events.c_str(), ZMQ_EVENT_CLOSED) != 0) return;
+    zmq::socket_t monitor(context, zmq::socket_type::pair);
+    monitor.set(zmq::sockopt::linger, 0);
+    monitor.set(zmq::sockopt::rcvtimeo, close_most_ms);
+    monitor.connect(events);
+    listening.unbind(endpoint);
+    zmq::message_t event;
+    static_cast<void>(monitor.recv(event));
+    zmq_socket_monitor(listening.handle(), nullptr, 0);
+  } catch (const zmq::error_t&) {
+    // The address stays taken for a moment longer; whoever needs it hears so.
+  }
+}
 
 RouterSocket::RouterSocket() = default;
 RouterSocket::RouterSocket(RouterSocket&&) noexcept = default;
@@ -216,6 +279,7 @@ RouterSocket::~RouterSocket() = default;
 
 Result<RouterSocket> RouterSocket::bind(TransportContext& context, const std::string& endpoint) {
   const bool ipc = endpoint.starts_with(ipc_scheme);
+  PREFGRID_TRY(check_port(endpoint, true));
   if (ipc) PREFGRID_TRY(refuse_live_ipc(endpoint));
   RouterSocket router;
   try {
@@ -226,7 +290,7 @@ Result<RouterSocket> RouterSocket::bind(TransportContext& context, const std::st
     // are 128 random bits, so nobody else can.
     socket.set(zmq::sockopt::router_handover, true);
     socket.set(zmq::sockopt::ipv6, wants_ipv6(endpoint));
-    socket.bind(endpoint);
+    socket.bind(numeric_address(endpoint));
     router.impl_->endpoint = socket.get(zmq::sockopt::last_endpoint);
   } catch (const zmq::error_t& problem) {
     return socket_error("cannot listen on " + endpoint, problem);
@@ -282,6 +346,7 @@ DealerSocket& DealerSocket::operator=(DealerSocket&&) noexcept = default;
 DealerSocket::~DealerSocket() = default;
 
 Result<DealerSocket> DealerSocket::connect(TransportContext& context, const std::string& endpoint) {
+  PREFGRID_TRY(check_port(endpoint, false));
   DealerSocket dealer;
   try {
     dealer.impl_ = std::make_unique<Impl>(context.impl_->context);
