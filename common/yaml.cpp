@@ -31,7 +31,7 @@ struct Problem {
 // Characters, not bytes, before each byte of a text: people count characters.
 class Columns {
  public:
-  explicit Columns(std::string_view text) : characters_(text.size() + 1) {
+  explicit Columns(std::string_view text) : text_(text), characters_(text.size() + 1) {
     line_starts_.push_back(0);
     for (std::size_t i = 0; i < text.size(); ++i) {
       const bool starts = (static_cast<unsigned char>(text[i]) & 0xC0) != 0x80;
@@ -42,18 +42,44 @@ class Columns {
 
   YamlMark mark(const YAML::Mark& mark) const {
     if (mark.line < 0 || mark.column < 0) return {};
-    const auto line = static_cast<std::size_t>(mark.line);
-    if (line >= line_starts_.size()) return {mark.line + 1, mark.column + 1};
-    const std::size_t start = line_starts_[line];
-    const std::size_t last = characters_.size() - 1;
-    const std::size_t place = std::min(start + static_cast<std::size_t>(mark.column), last);
-    return {mark.line + 1, characters_[place] - characters_[start] + 1};
+    return {mark.line + 1, characters_[place(mark)] - characters_[line_start(mark)] + 1};
   }
 
+  // The byte that the mark means, or the end.
+  std::size_t place(const YAML::Mark& mark) const {
+    return std::min(line_start(mark) + static_cast<std::size_t>(mark.column), text_.size());
+  }
+  std::string_view text() const { return text_; }
+
  private:
+  std::size_t line_start(const YAML::Mark& mark) const {
+    const auto line = static_cast<std::size_t>(mark.line);
+    return line < line_starts_.size() ? line_starts_[line] : text_.size();
+  }
+
+  std::string_view text_;
   std::vector<int> characters_;
   std::vector<std::size_t> line_starts_;
 };
+
+// Whether the quoted text that starts at `place` (perhaps behind an anchor) is never closed:
+// yaml-cpp then takes all that follows into it, without a word if the file ends with a line end.
+bool never_closed(std::string_view text, std::size_t place) {
+  if (place < text.size() && (text[place] == '&' || text[place] == '!')) {
+    place = text.find_first_not_of(" \r\n", text.find_first_of(" \r\n", place));
+  }
+  if (place >= text.size() || (text[place] != '\'' && text[place] != '"')) return false;
+  const char quote = text[place];
+  for (std::size_t i = place + 1; i < text.size(); ++i) {
+    if (quote == '"' && text[i] == '\\') {
+      ++i;
+    } else if (text[i] == quote) {
+      if (quote == '"' || i + 1 >= text.size() || text[i + 1] != quote) return false;
+      ++i;  // two of them are one quote inside single quotes
+    }
+  }
+  return true;
+}
 
 struct Extent {
   std::size_t nodes = 1;
@@ -115,6 +141,9 @@ class TreeBuilder : public YAML::EventHandler {
     const YamlMark place = columns_.mark(mark);
     refuse_tag(place, tag);
     const bool quoted = tag == "!";
+    if (quoted && never_closed(columns_.text(), columns_.place(mark))) {
+      throw Problem{place, "this quotation mark is never closed"};
+    }
     if (wants_key()) return take_key(place, value, quoted);
     finish({place, YamlScalar{value, quoted}}, anchor);
   }
