@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "worker/nn/kernels.h"
-#include "worker/nn/torch.h"
+#include "worker/nn/product.h"
 
 namespace prefgrid {
 namespace {

@@ -1,6 +1,7 @@
 #include "worker/nn/transformer_layer.h"
 
 #include "worker/nn/kernels.h"
+#include "worker/nn/product.h"
 
 namespace prefgrid {
 namespace {
