@@ -10,8 +10,8 @@
 namespace prefgrid {
 namespace {
 
-// Until a kind has been measured: long enough that nobody hoards it.
-constexpr double unmeasured_ms = 500;
+// Until a kind has been measured: long enough that nobody hoards it, and a queue is reclaimed.
+constexpr double unmeasured_ms = core_limits::work_in_hand_ms;
 constexpr double newest_weight = 0.2;  // of the moving average of durations
 constexpr double longest_ms = 1e9;
 // Groups of a level that are looked at for one whose models no other worker has loaded.
