@@ -1,0 +1,213 @@
+#include "experiments/methods/global_bt.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <numeric>
+#include <string>
+
+#include "common/random.h"
+#include "common/text.h"
+#include "experiments/methods/features.h"
+#include "experiments/methods/pair_states.h"
+#include "experiments/methods/prompts.h"
+#include "worker/nn/kernels.h"
+
+namespace prefgrid {
+namespace {
+
+struct Trained {
+  at::Tensor parameter;
+  std::vector<float> mean;
+  std::vector<float> square;
+};
+
+// AdamW over the model's parameters and the head.
+class Optimiser {
+ public:
+  Optimiser(const TensorMap& parameters, const at::Tensor& head, double weight_decay)
+      : weight_decay_(weight_decay) {
+    for (const auto& [name, parameter] : parameters) add(parameter);
+    add(head);
+  }
+
+  void zero_gradients() {
+    for (Trained& trained : all_) trained.parameter.mutable_grad() = at::Tensor();
+  }
+
+  void step(double rate) {
+    ++steps_;
+    double square = 0;
+    for (const Trained& trained : all_) {
+      const at::Tensor& gradient = trained.parameter.grad();
+      if (!gradient.defined()) continue;
+      square += kernels::sum_of_squares(gradient.contiguous().data_ptr<float>(), gradient.numel());
+    }
+    kernels::AdamStep step;
+    step.rate = static_cast<float>(rate);
+    step.beta2 = 0.999F;
+    step.correction1 = static_cast<float>(1 - std::pow(step.beta1, steps_));
+    step.correction2 = static_cast<float>(1 - std::pow(step.beta2, steps_));
+    step.gradient_scale = static_cast<float>(1 / std::max(1.0, std::sqrt(square)));
+    for (Trained& trained : all_) {
+      if (!trained.parameter.grad().defined()) continue;
+      const at::Tensor gradient = trained.parameter.grad().contiguous();
+      step.decay = trained.parameter.dim() >= 2 ? static_cast<float>(weight_decay_) : 0.0F;
+      kernels::adamw(step, gradient.data_ptr<float>(), gradient.numel(),
+                     trained.parameter.data_ptr<float>(), trained.mean.data(),
+                     trained.square.data());
+    }
+  }
+
+ private:
+  void add(const at::Tensor& parameter) {
+    const auto size = static_cast<std::size_t>(parameter.numel());
+    all_.push_back({parameter, std::vector<float>(size, 0), std::vector<float>(size, 0)});
+  }
+
+  std::vector<Trained> all_;
+  double weight_decay_;
+  int steps_ = 0;
+};
+
+// Linear warm-up over 3 % of the steps, then a cosine to zero. step: from 1.
+double scheduled_rate(double peak, std::uint64_t step, std::uint64_t total) {
+  const double warmup = std::max(1.0, 0.03 * static_cast<double>(total));
+  const auto at = static_cast<double>(step);
+  if (at <= warmup) return peak * at / warmup;
+  const double rest = std::max(1.0, static_cast<double>(total) - warmup);
+  return peak * 0.5 * (1 + std::cos(std::numbers::pi * (at - warmup) / rest));
+}
+
+std::vector<std::size_t> shuffled(std::size_t size, std::uint64_t seed, std::int64_t epoch) {
+  std::vector<std::size_t> order(size);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  RandomStream stream(seed, "global_bt/order/" + std::to_string(epoch));
+  for (std::size_t i = size; i > 1; --i) std::swap(order[i - 1], order[stream.below(i)]);
+  return order;
+}
+
+Result<std::vector<PairTokens>> tokens_of(const Tokenizer& tokenizer, const Dataset& dataset,
+                                          Split split, std::int64_t max_prompt_tokens,
+                                          std::int64_t max_tokens) {
+  std::vector<PairTokens> all;
+  for (const std::uint32_t index : seen_pairs(dataset, split)) {
+    PREFGRID_ASSIGN(PairTokens tokens,
+                    pair_tokens(tokenizer, dataset.pairs[index], max_prompt_tokens, max_tokens));
+    all.push_back(std::move(tokens));
+  }
+  return all;
+}
+
+double accuracy(const Transformer& backbone, const at::Tensor& head,
+                const std::vector<PairTokens>& pairs) {
+  const c10::InferenceMode inference;
+  double hits = 0;
+  for (const PairTokens& pair : pairs) {
+    const at::Tensor rewards =
+        at::mv(pair_states(backbone, pair.prompt, pair.chosen, pair.rejected), head);
+    const float chosen = rewards.data_ptr<float>()[0];
+    const float rejected = rewards.data_ptr<float>()[1];
+    hits += chosen > rejected ? 1 : chosen == rejected ? 0.5 : 0;
+  }
+  return pairs.empty() ? 0 : hits / static_cast<double>(pairs.size());
+}
+
+}  // namespace
+
+Result<PairTokens> pair_tokens(const Tokenizer& tokenizer, const PairItem& pair,
+                               std::int64_t max_prompt_tokens, std::int64_t max_tokens) {
+  PairTokens tokens{prompt_tokens(tokenizer, pair.prompt, max_prompt_tokens),
+                    response_tokens(tokenizer, pair.chosen),
+                    response_tokens(tokenizer, pair.rejected)};
+  const auto room = max_tokens - static_cast<std::int64_t>(
+                                     std::max(tokens.chosen.size(), tokens.rejected.size()));
+  if (room < 1) {
+    return invalid_input("pair " + quoted(pair.id) +
+                         " has a response that does not fit the model's context of " +
+                         std::to_string(max_tokens) + " tokens");
+  }
+  cut_start(tokens.prompt, room);
+  return tokens;
+}
+
+at::Tensor bradley_terry_loss(const Transformer& backbone, const at::Tensor& head,
+                              const std::vector<const PairTokens*>& batch) {
+  // Rows: the chosen sides, then the rejected ones. Padding stands behind and is never looked at.
+  std::size_t time = 0;
+  for (const PairTokens* pair : batch) {
+    time = std::max(time,
+                    pair->prompt.size() + std::max(pair->chosen.size(), pair->rejected.size()) - 1);
+  }
+  const auto pairs = static_cast<std::int64_t>(batch.size());
+  const auto length = static_cast<std::int64_t>(time);
+  at::Tensor tokens = at::zeros({2 * pairs, length}, at::kLong);
+  at::Tensor last = at::empty({2 * pairs}, at::kLong);
+  for (std::int64_t row = 0; row < 2 * pairs; ++row) {
+    const PairTokens& pair = *batch[static_cast<std::size_t>(row % pairs)];
+    const std::vector<TokenId>& side = row < pairs ? pair.chosen : pair.rejected;
+    auto* cell = tokens.data_ptr<std::int64_t>() + row * length;
+    cell = std::copy(pair.prompt.begin(), pair.prompt.end(), cell);
+    std::copy(side.begin(), side.end() - 1, cell);
+    last.data_ptr<std::int64_t>()[row] =
+        row * length + static_cast<std::int64_t>(pair.prompt.size() + side.size()) - 2;
+  }
+  const at::Tensor hidden = backbone.train_forward(tokens);
+  const at::Tensor states = hidden.reshape({2 * pairs * length, -1}).index_select(0, last);
+  const at::Tensor rewards = at::mv(states, head);
+  const at::Tensor difference = rewards.narrow(0, 0, pairs) - rewards.narrow(0, pairs, pairs);
+  return at::softplus(-difference).mean();
+}
+
+Result<GlobalBtTraining> train_global_bt(
+    Transformer& backbone, const Tokenizer& tokenizer, const Dataset& dataset,
+    const GlobalBtOptions& options, std::uint64_t seed,
+    const std::function<void(std::uint64_t, std::uint64_t, double)>& progress) {
+  const std::int64_t context = backbone.config().max_tokens;
+  PREFGRID_ASSIGN(const auto train,
+                  tokens_of(tokenizer, dataset, Split::train, options.max_prompt_tokens, context));
+  PREFGRID_ASSIGN(const auto valid,
+                  tokens_of(tokenizer, dataset, Split::valid, options.max_prompt_tokens, context));
+  if (train.empty()) return invalid_input("global_bt: no train pairs of seen users");
+  const auto batch = std::min(static_cast<std::size_t>(options.batch), train.size());
+  const std::size_t per_epoch = (train.size() + batch - 1) / batch;
+  const std::uint64_t total = per_epoch * static_cast<std::uint64_t>(options.epochs);
+
+  GlobalBtTraining training;
+  training.head = at::zeros({backbone.config().d_model});
+  training.head.set_requires_grad(true);
+  backbone.set_requires_grad(true);
+  Optimiser optimiser(backbone.parameters(), training.head, options.weight_decay);
+  std::uint64_t step = 0;
+  for (std::int64_t epoch = 0; epoch < options.epochs; ++epoch) {
+    const std::vector<std::size_t> order = shuffled(train.size(), seed, epoch);
+    double epoch_loss = 0;
+    for (std::size_t first = 0; first < order.size(); first += batch) {
+      std::vector<const PairTokens*> pairs;
+      for (std::size_t i = first; i < std::min(first + batch, order.size()); ++i) {
+        pairs.push_back(&train[order[i]]);
+      }
+      const at::Tensor loss = bradley_terry_loss(backbone, training.head, pairs);
+      const double value = loss.item<float>();
+      ++step;
+      if (!std::isfinite(value)) {
+        return Error{ErrorCode::internal, "global_bt: the loss is not finite at step " +
+                                              std::to_string(step) + "; lower learning_rate"};
+      }
+      optimiser.zero_gradients();
+      torch::autograd::backward({loss}, {});
+      optimiser.step(scheduled_rate(options.learning_rate, step, total));
+      epoch_loss += value * static_cast<double>(pairs.size());
+      training.curve.push_back({step, "train_loss_nats", value});
+      progress(step, total, value);
+    }
+    training.train_loss_nats = epoch_loss / static_cast<double>(train.size());
+  }
+  backbone.set_requires_grad(false);
+  training.head = training.head.detach();
+  training.valid_accuracy = accuracy(backbone, training.head, valid);
+  training.valid_pairs = valid.size();
+  return training;
+}
+
+}  // namespace prefgrid
