@@ -16,15 +16,15 @@ namespace prefgrid {
 
 // Where a job's numbers stand in the tables. Display only: never part of a JobKey.
 struct CellLabel {
-  std::string method;     // "lore"; "pretrain" for a model's own losses
-  std::string config;     // "features_from=bow,rank=5": the fields that the spec sets
-  std::string backbone;   // reward backbone's model name, "" where none
-  std::string policy;     // policy's model name, "" where none
-  std::string decoding;   // "args", "" where none
-  std::optional<double> weight;  // of the decoder, where it has one
+  std::string method;                 // "lore"; "pretrain" for a model's own losses
+  std::string config;                 // "features_from=bow,rank=5": the fields that the spec sets
+  std::string backbone;               // reward backbone's model name, "" where none
+  std::string policy;                 // policy's model name, "" where none
+  std::string decoding;               // "args", "" where none
+  std::optional<double> weight;       // of the decoder, where it has one
   std::optional<std::uint64_t> seed;  // as listed in the spec
-  std::string user;       // "" for a job that serves all users
-  std::string user_group; // "seen", "unseen", ""
+  std::string user;                   // "" for a job that serves all users
+  std::string user_group;             // "seen", "unseen", ""
 };
 
 struct PlannedJob {
@@ -40,6 +40,7 @@ struct Plan {
   std::string experiment;
   std::vector<std::string> stages;  // in order of execution
   std::vector<PlannedJob> jobs;     // a job stands after its dependencies; keys are unique
+  std::vector<std::string> notes;   // for the person: users left out, cells that share a job
 };
 
 // Errors: what the catalog refuses (a decoder that the method does not allow, two vocabularies, a
