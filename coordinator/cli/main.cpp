@@ -28,7 +28,8 @@ const std::vector<Verb>& verbs() {
 
 constexpr const char* footer =
     "Exit codes: 0 done; 1 some cells failed or are missing, or it failed midway; 2 bad input,\n"
-    "nothing written; 5 interrupted while the disk was full; 130 interrupted, run it again to go on.";
+    "nothing written; 5 interrupted while the disk was full; 130 interrupted, run it again to go "
+    "on.";
 
 int run_main(int argc, char** argv) {
   CLI::App app{"Runs grids of personalised-alignment experiments: method x model x user."};
@@ -59,11 +60,15 @@ int report_error(const Error& error) {
     case ErrorCode::invalid_input:
     case ErrorCode::not_found:
     case ErrorCode::conflict:
-    case ErrorCode::out_of_space: return exit_refused;
-    default: return exit_incomplete;
+    case ErrorCode::out_of_space:
+      return exit_refused;
+    default:
+      return exit_incomplete;
   }
 }
 
 }  // namespace prefgrid
 
-int main(int argc, char** argv) { return prefgrid::run_main(argc, argv); }
+int main(int argc, char** argv) {
+  return prefgrid::run_main(argc, argv);
+}

@@ -14,7 +14,9 @@ Result<PreparedExperiment> prepare(const std::filesystem::path& spec_file) {
   PreparedExperiment out;
   PREFGRID_ASSIGN(out.spec, parse_spec(root, spec_file.string(), catalog()));
   PREFGRID_ASSIGN(out.spec_text, read_file(spec_file, limits::spec_file_bytes));
-  PREFGRID_ASSIGN(LoadedDataset data, load_dataset(out.spec.dataset));
+  auto loaded = load_dataset(out.spec.dataset);
+  if (!loaded) return in_dataset_section(out.spec, loaded.error());
+  LoadedDataset data = *std::move(loaded);
   out.dataset = std::move(data.summary);
   out.dataset_bytes = write_dataset(data.dataset);
   out.dataset_digest = digest_of(out.dataset_bytes);

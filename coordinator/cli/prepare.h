@@ -15,9 +15,9 @@ namespace prefgrid {
 
 struct PreparedExperiment {
   ExperimentSpec spec;
-  std::string spec_text;       // as the person wrote it
+  std::string spec_text;  // as the person wrote it
   DatasetSummary dataset;
-  std::string dataset_bytes;   // canonical JSON Lines
+  std::string dataset_bytes;  // canonical JSON Lines
   ArtifactDigest dataset_digest;
   Plan plan;
 };

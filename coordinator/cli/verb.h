@@ -13,10 +13,10 @@ namespace prefgrid {
 // Exit codes, documented in `prefgrid --help` and docs/command-line.md.
 enum ExitCode : int {
   exit_done = 0,
-  exit_incomplete = 1,   // finished, but some cells failed or are missing; or it failed midway
-  exit_refused = 2,      // bad input: nothing was started, nothing written
-  exit_disk_full = 5,    // interrupted while the disk was full
-  exit_interrupted = 130 // Ctrl-C or SIGTERM: run the same command again to go on
+  exit_incomplete = 1,    // finished, but some cells failed or are missing; or it failed midway
+  exit_refused = 2,       // bad input: nothing was started, nothing written
+  exit_disk_full = 5,     // interrupted while the disk was full
+  exit_interrupted = 130  // Ctrl-C or SIGTERM: run the same command again to go on
 };
 
 using VerbAction = std::function<int()>;

@@ -1,0 +1,184 @@
+// `prefgrid run`: a coordinator in this process, workers as children, and this thread as a client:
+// the same path through sockets and store that a cluster takes.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include "coordinator/cli/local_worker.h"
+#include "coordinator/cli/outputs.h"
+#include "coordinator/cli/progress.h"
+#include "coordinator/cli/signals.h"
+#include "coordinator/cli/submission.h"
+#include "coordinator/cli/value_json.h"
+#include "coordinator/cli/verb.h"
+#include "coordinator/loop/coordinator.h"
+#include "coordinator/report/render.h"
+
+namespace prefgrid {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct RunOptions {
+  std::string spec;
+  std::string store;
+  std::string out;
+  unsigned workers = 0;
+  bool plain = false;
+  bool json = false;
+};
+
+// The coordinator and its thread; stopped and joined when it goes.
+class EmbeddedCoordinator {
+ public:
+  static Result<std::unique_ptr<EmbeddedCoordinator>> start(const fs::path& store) {
+    CoordinatorOptions options;
+    options.store = store;
+    options.queries = cli_queries();
+    PREFGRID_ASSIGN(auto coordinator, Coordinator::start(std::move(options)));
+    return std::unique_ptr<EmbeddedCoordinator>(new EmbeddedCoordinator(std::move(coordinator)));
+  }
+  ~EmbeddedCoordinator() {
+    coordinator_->stop();
+    thread_.join();
+  }
+
+  Coordinator& coordinator() { return *coordinator_; }
+  const std::string& endpoint() const { return coordinator_->control_endpoints().front(); }
+
+ private:
+  explicit EmbeddedCoordinator(std::unique_ptr<Coordinator> coordinator)
+      : coordinator_(std::move(coordinator)), thread_([this] {
+          if (auto ran = coordinator_->run(); !ran) spdlog::error("{}", ran.error().message);
+        }) {}
+  std::unique_ptr<Coordinator> coordinator_;
+  std::thread thread_;
+};
+
+// Why the watch ended before the experiment did. Written by other threads.
+struct Interruption {
+  std::atomic<bool> signal{false};
+  std::atomic<bool> worker_failed{false};
+  std::atomic<bool> disk_full{false};
+  bool any() const { return signal || worker_failed; }
+};
+
+unsigned worker_count(unsigned wanted) {
+  return wanted > 0 ? wanted : std::max(1u, std::thread::hardware_concurrency());
+}
+
+Result<std::unique_ptr<LocalWorker>> start_worker(EmbeddedCoordinator& embedded,
+                                                  const fs::path& program, const fs::path& store,
+                                                  unsigned executors, Interruption& interruption) {
+  LocalWorkerOptions options;
+  options.program = program;
+  options.endpoint = embedded.endpoint();
+  options.executors = executors;
+  options.cache = store / "cache";
+  options.log = store / "worker.log";
+  const std::string name = options.name;
+  return LocalWorker::start(std::move(options),
+                            {[&embedded, name](const std::string& reason) {
+                               std::fprintf(stderr, "%s; it starts again\n", reason.c_str());
+                               embedded.coordinator().worker_gone(name, reason);
+                             },
+                             [&interruption](const std::string& reason) {
+                               std::fprintf(stderr, "prefgrid: %s\n", reason.c_str());
+                               interruption.worker_failed = true;
+                             }});
+}
+
+Result<void> watch_until_finished(Client& client, std::int64_t experiment, bool json,
+                                  Interruption& interruption) {
+  ProgressPrinter printer(json);
+  return client.watch({{"experiment", experiment}}, [&](const Value& answer) {
+    interruption.disk_full = field_or<bool>(answer, "disk_full", false);
+    printer.show(answer);
+    return !interruption.any();
+  });
+}
+
+int finish(Client& client, std::int64_t experiment, const fs::path& out, bool json) {
+  const auto answer = client.request("results", {{"experiment", experiment}});
+  if (!answer) return report_error(answer.error());
+  const auto outputs = outputs_from_value(*answer);
+  if (!outputs) return report_error(outputs.error());
+  if (auto written = write_outputs(*outputs, out); !written) return report_error(written.error());
+  std::fputs(json ? to_json(outputs->table).c_str() : to_text(outputs->table).c_str(), stdout);
+  if (!json) {
+    std::printf("\nwritten: %s, %s\n", (out / "results.csv").c_str(),
+                (out / "report.html").c_str());
+  }
+  return outputs->table.missing.empty() ? exit_done : exit_incomplete;
+}
+
+int interrupted_exit(const Interruption& interruption) {
+  if (interruption.worker_failed) return exit_incomplete;
+  std::fprintf(stderr, "interrupted: run the same command again to go on\n");
+  return interruption.disk_full ? exit_disk_full : exit_interrupted;
+}
+
+int run_prepared(const RunOptions& options, const PreparedExperiment& prepared,
+                 const fs::path& worker_program) {
+  const fs::path store =
+      options.store.empty() ? fs::path("runs") / prepared.spec.experiment : fs::path(options.store);
+  SignalWatch signals;  // before any thread starts
+  Interruption interruption;
+  signals.on_signal([&](int) { interruption.signal = true; });
+  auto embedded = EmbeddedCoordinator::start(store);
+  if (!embedded) return report_error(embedded.error());
+  auto client = Client::connect((*embedded)->endpoint());
+  if (!client) return report_error(client.error());
+  const auto submission = submit_experiment(*client, prepared);
+  if (!submission) return report_error(submission.error());
+
+  const std::int64_t jobs = jobs_to_run(submission->progress);
+  if (!options.json) {
+    for (const std::string& note : prepared.plan.notes) std::printf("%s\n", note.c_str());
+    std::printf("%lld jobs to run\n", static_cast<long long>(jobs));
+    std::fflush(stdout);
+  }
+  if (jobs > 0) {
+    auto worker = start_worker(**embedded, worker_program, store, worker_count(options.workers),
+                               interruption);
+    if (!worker) return report_error(worker.error());
+    const auto watched =
+        watch_until_finished(*client, submission->experiment, options.json, interruption);
+    if (interruption.any()) return interrupted_exit(interruption);
+    if (!watched) return report_error(watched.error());
+  }
+  return finish(*client, submission->experiment,
+                options.out.empty() ? store : fs::path(options.out), options.json);
+}
+
+int run(const RunOptions& options) {
+  const auto worker_program = find_worker_program();
+  if (!worker_program) return report_error(worker_program.error());
+  const auto prepared = prepare(options.spec);
+  if (!prepared) return report_error(prepared.error());
+  return run_prepared(options, *prepared, *worker_program);
+}
+
+}  // namespace
+
+VerbAction define_run(CLI::App& command) {
+  auto options = std::make_shared<RunOptions>();
+  command.add_option("spec", options->spec, "The experiment's YAML file")->required();
+  command.add_option("--store", options->store, "The store's folder (default runs/EXPERIMENT)");
+  command.add_option("--out", options->out,
+                     "Folder for results.csv and report.html (default: the store's)");
+  command
+      .add_option("--workers", options->workers,
+                  "Executor processes, of one thread each (default: one a core)")
+      ->check(CLI::Range(1, 1024));
+  command.add_flag("--plain", options->plain, "Progress as plain lines, also on a terminal");
+  command.add_flag("--json", options->json, "Progress and tables as JSON, one object a line");
+  return [options] { return run(*options); };
+}
+
+}  // namespace prefgrid
