@@ -108,7 +108,11 @@ class Explainer {
     }
     for (const Plan& other : earlier) {
       for (const PlannedJob& job : other.jobs) {
-        if (kept.contains(job.key) || !has_result(job.key)) continue;
+        if (kept.contains(job.key)) {
+          known_.insert(job.key);
+          continue;
+        }
+        if (!has_result(job.key)) continue;
         auto& here = replaced_[place_of(job)];
         if (here.size() < candidates_per_place) here.push_back(&job);
       }
@@ -118,6 +122,7 @@ class Explainer {
   // Call in the plan's order: an input's reason is known before its readers ask. Empty: new.
   const std::string& explain(std::size_t job) {
     const PlannedJob& planned = plan_.jobs[job];
+    if (known_.contains(planned.key)) return reasons_[job];  // planned before: nothing changed
     const auto found = replaced_.find(place_of(planned));
     if (found == replaced_.end()) return reasons_[job];
     std::optional<Changes> best;
@@ -159,6 +164,7 @@ class Explainer {
   const Catalog& catalog_;
   std::vector<std::string> reasons_;  // by job of the plan
   std::unordered_map<JobKey, std::size_t> index_;
+  std::unordered_set<JobKey> known_;  // of an earlier plan, finished or not
   std::unordered_map<std::string, std::vector<const PlannedJob*>> replaced_;
 };
 

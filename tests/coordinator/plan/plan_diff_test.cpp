@@ -131,6 +131,23 @@ TEST_CASE("an unfinished job of an earlier run is just run") {
   CHECK(diff.reruns.empty());
 }
 
+TEST_CASE("a job that was planned before and not finished is no re-run, whatever else is gone") {
+  const Plan before = good_plan(base_spec);
+  const std::vector<Plan> earlier = {before};
+  const auto finished = [&](const JobKey& key) {  // all but the adaptations of rank 1
+    for (const PlannedJob& job : before.jobs) {
+      if (job.key == key) {
+        return job.stage != "adapt" || job.cells[0].config != "features_from=bow,rank=1";
+      }
+    }
+    return false;
+  };
+  const PlanDiff diff =
+      diff_plan(good_plan(replaced(base_spec, "[1, 5]", "[1]")), earlier, finished, catalog());
+  CHECK(diff.run == 4);
+  CHECK(diff.reruns.empty());
+}
+
 TEST_CASE("the difference as JSON has stages and the number to run") {
   const Plan plan = good_plan(base_spec);
   const PlanDiff diff = diff_plan(

@@ -1,9 +1,9 @@
 // The keys of a small fixed grid must never move by accident: a moved key re-runs finished work.
 #include <doctest/doctest.h>
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -43,10 +43,10 @@ TEST_CASE("a grid of 100,000 jobs is planned in reasonable time") {
   const DatasetSummary summary = users(1'500);
   const auto spec = parse(base_spec);
   REQUIRE(spec.ok());
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // of this process: other programs do not count
   const auto plan = make_plan(*spec, summary, digest(), catalog());
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   REQUIRE(plan.ok());
   CHECK(plan->jobs.size() > 80'000);
-  std::printf("planned %zu jobs in %.3f s\n", plan->jobs.size(), seconds.count());
+  std::printf("planned %zu jobs in %.3f s of CPU time\n", plan->jobs.size(), seconds);
 }

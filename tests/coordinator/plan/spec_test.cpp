@@ -2,10 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <random>
 #include <vector>
 
-#include "common/canonical.h"
 #include "tests/coordinator/plan/builders.h"
+#include "tests/support/seed.h"
 
 using namespace prefgrid;           // NOLINT: tests only
 using namespace prefgrid::testing;  // NOLINT: tests only
@@ -285,6 +286,40 @@ TEST_CASE("a dataset's error comes with the place of its section") {
   const Error error = in_dataset_section(*spec, {ErrorCode::not_found, "data.jsonl is not there"});
   CHECK(error.code == ErrorCode::not_found);
   CHECK(error.message == "spec.yaml:2:10: dataset: data.jsonl is not there");
+}
+
+TEST_CASE("a spec with random damage is planned or refused with its name, never more") {
+  std::mt19937_64 random(test_seed());
+  const std::string letters = "{}[]:,-#'\"\n\t &*!|>%@`0aZ.~\xC3\x00";
+  std::size_t refused = 0;
+  for (int round = 0; round < 3'000; ++round) {
+    std::string text = base_spec;
+    for (std::size_t edits = 1 + random() % 3; edits > 0; --edits) {
+      const std::size_t at = random() % text.size();
+      const char letter = letters[random() % letters.size()];
+      switch (random() % 4) {
+        case 0:
+          text.erase(at, 1 + random() % 8);
+          break;
+        case 1:
+          text.insert(at, 1, letter);
+          break;
+        case 2:
+          text[at] = letter;
+          break;
+        default:
+          text.insert(at, text.substr(random() % text.size(), random() % 40));
+      }
+    }
+    const auto plan = plan_of(text);
+    if (plan.ok()) continue;
+    ++refused;
+    CAPTURE(text);
+    CHECK(plan.error().code == ErrorCode::invalid_input);
+    CHECK(plan.error().message.starts_with("spec.yaml"));
+  }
+  CHECK(refused > 1'000);
+  CHECK(refused < 3'000);
 }
 
 TEST_CASE("the specs that come with the project are good") {
