@@ -35,8 +35,8 @@ struct PlanDiff {
 // `earlier`: plans of the experiments that the store knows. `has_result`: a committed one.
 // A job that runs is explained by the finished job of the same place in the tables (kind, method,
 // models, seed, user) that no longer stands in this plan and differs in the fewest fields.
-// Where only its inputs differ, the reason is that of the input's own job. What an earlier plan holds
-// already and has not finished is just run.
+// Where only its inputs differ, the reason is that of the input's own job. What an earlier plan
+// holds already and has not finished is just run.
 PlanDiff diff_plan(const Plan& plan, std::span<const Plan> earlier,
                    const std::function<bool(const JobKey&)>& has_result, const Catalog& catalog);
 
