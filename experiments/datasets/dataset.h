@@ -1,7 +1,8 @@
 // The canonical dataset: what every importer makes and every job reads. Free of torch.
 // One file of JSON Lines, UTF-8, named by its SHA-256; `read_dataset(write_dataset(d)) == d`.
 // Record types, told apart by their fields (docs/data.md):
-//   user        {"user","seen",...attributes}
+//   header      {"prefgrid_dataset": 1, "name"}           first line, optional
+//   user        {"user","seen","given",...attributes}     given: ids of an unseen user's G_u
 //   pair        {"id","user","prompt","chosen","rejected","split"}
 //   completion  {"id","user","prompt","completion","split"}
 //   corpus      {"id","author","prompt","completion"}     text of people who are no users
@@ -26,7 +27,10 @@ struct User {
   std::string id;
   bool seen = true;
   std::vector<std::uint32_t> given_pairs;        // G_u: indices into Dataset::pairs
-  std::vector<std::uint32_t> given_completions;  // and into Dataset::completions
+  std::vector<std::uint32_t> given_completions;  // and into Dataset::completions, both growing
+  ValueMap attributes;                           // booleans, integers, reals, texts
+
+  bool operator==(const User&) const = default;
 };
 
 struct PairItem {
@@ -36,6 +40,8 @@ struct PairItem {
   std::string chosen;
   std::string rejected;
   Split split = Split::train;
+
+  bool operator==(const PairItem&) const = default;
 };
 
 struct CompletionItem {
@@ -44,6 +50,8 @@ struct CompletionItem {
   std::string prompt;
   std::string completion;
   Split split = Split::train;
+
+  bool operator==(const CompletionItem&) const = default;
 };
 
 struct CorpusItem {
@@ -51,14 +59,18 @@ struct CorpusItem {
   std::string author;
   std::string prompt;
   std::string completion;
+
+  bool operator==(const CorpusItem&) const = default;
 };
 
 struct Dataset {
-  std::string name;  // "xorg"
-  std::vector<User> users;              // sorted by id
-  std::vector<PairItem> pairs;          // sorted by (user, id)
-  std::vector<CompletionItem> completions;
-  std::vector<CorpusItem> corpus;
+  std::string name;                         // "xorg"
+  std::vector<User> users;                  // sorted by id
+  std::vector<PairItem> pairs;              // sorted by (user, id)
+  std::vector<CompletionItem> completions;  // likewise
+  std::vector<CorpusItem> corpus;           // sorted by (author, id)
+
+  bool operator==(const Dataset&) const = default;
 
   // A user's items of one split, in the stable order that every job uses: by hash of the id.
   std::vector<std::uint32_t> pairs_of(std::uint32_t user, Split split) const;
@@ -71,17 +83,23 @@ struct UserSummary {
   bool seen = true;
   std::uint32_t pairs[3] = {0, 0, 0};        // by Split
   std::uint32_t completions[3] = {0, 0, 0};  // by Split
-  std::uint32_t given = 0;                   // items in G_u
+  std::uint32_t given = 0;                   // items in G_u; one in both views counts once
+
+  bool operator==(const UserSummary&) const = default;
 };
 struct SkippedRows {
   std::string reason;
   std::uint64_t count = 0;
+
+  bool operator==(const SkippedRows&) const = default;
 };
 struct DatasetSummary {
   std::string name;
   std::vector<UserSummary> users;
   std::uint64_t corpus_items = 0;
   std::vector<SkippedRows> skipped;
+
+  bool operator==(const DatasetSummary&) const = default;
 };
 
 struct LoadedDataset {
@@ -98,11 +116,15 @@ std::string write_dataset(const Dataset& dataset);
 Result<Dataset> read_dataset(std::string_view json_lines, const std::string& file_name);
 DatasetSummary summarise(const Dataset& dataset);
 
+// A table for people: users, items by split and view, what was left out and why.
+std::string describe(const DatasetSummary& summary);
+
 Value to_value(const DatasetSummary& summary);
 Result<DatasetSummary> summary_from_value(const Value& value);
 
 // Documents that a policy may be pretrained on: seen users' train items and corpus items, minus
-// every text equal to a valid or test item, one author after the other.
+// every one that holds a valid or test response (experiments/datasets/held_out.h), one author after
+// the other. A pair gives its chosen side, where no completion says the same.
 struct TrainingText {
   std::string author;
   std::string prompt;
@@ -110,7 +132,7 @@ struct TrainingText {
 };
 std::vector<TrainingText> training_corpus(const Dataset& dataset);
 
-// Lower-cased, white space folded: texts that are equal so are one item.
+// ASCII letters lower-cased, white space folded and trimmed: texts that are equal so are one item.
 std::string normalise_text(std::string_view text);
 
 }  // namespace prefgrid
