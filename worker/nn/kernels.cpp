@@ -199,6 +199,10 @@ PREFGRID_CLONES void add(const float* y, std::int64_t size, float* x) {
   for (std::int64_t i = 0; i < size; ++i) x[i] += y[i];
 }
 
+PREFGRID_CLONES void scale(float factor, std::int64_t size, float* x) {
+  for (std::int64_t i = 0; i < size; ++i) x[i] *= factor;
+}
+
 PREFGRID_CLONES void exp_shifted(float scale, float log_sum, std::int64_t size, float* p) {
   std::int64_t i = 0;
   for (; i + lanes <= size; i += lanes) store(exponential(load(p + i) * scale - log_sum), p + i);

@@ -37,6 +37,8 @@ void swiglu_backward(const float* dout, const float* gate_up, std::int64_t rows,
 float softmax(float* x, std::int64_t size, float scale);
 // x[i] += y[i].
 void add(const float* y, std::int64_t size, float* x);
+// x[i] *= factor.
+void scale(float factor, std::int64_t size, float* x);
 // p[i] = exp(scale·p[i] − log_sum), in place: the softmax again, from its normaliser.
 void exp_shifted(float scale, float log_sum, std::int64_t size, float* p);
 // ds[i] = scale·p[i]·(ds[i] − delta), in place: the softmax's backward pass.

@@ -42,6 +42,8 @@ class Transformer {
   // Name -> parameter, with Hugging Face's names; the tensors are the live ones.
   const TensorMap& parameters() const { return parameters_; }
   void set_requires_grad(bool on);
+  // [vocab_size, d_model]: the embeddings themselves where they are tied.
+  const at::Tensor& head() const { return head_; }
 
   // tokens: [batch, time] int64. segments: [batch, time] int64 or undefined: a row attends only to
   // earlier rows of its own segment (packed documents), and positions restart with each segment.
