@@ -192,6 +192,12 @@ Result<std::optional<std::string>> Database::last_key(Family family) const {
   return std::optional<std::string>();
 }
 
+Result<void> Database::verify() const {
+  const auto status = impl_->db->VerifyChecksum();
+  if (!status.ok()) return error_of(status, impl_->folder);
+  return {};
+}
+
 Result<void> Database::write(const std::vector<DatabaseWrite>& writes) {
   rocksdb::WriteBatch batch;
   for (const DatabaseWrite& write : writes) {

@@ -49,6 +49,9 @@ class Database {
   // The greatest key, if there is any.
   Result<std::optional<std::string>> last_key(Family family) const;
 
+  // Reads every block of every table and checks its checksum.
+  Result<void> verify() const;
+
   // One atomic batch, on the disk when this returns. A full disk is ErrorCode::out_of_space; the
   // database takes no more writes until it has been opened anew.
   Result<void> write(const std::vector<DatabaseWrite>& writes);

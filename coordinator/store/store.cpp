@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t acknowledged_file_bytes = 4'096;
 // Room that must be there, with the ballast given up, before a full store opens again.
-constexpr std::uint64_t room_to_go_on = ballast_bytes + (16ull << 20);
+constexpr std::uint64_t least_room_bytes = ballast_bytes + (16ull << 20);
 
 std::filesystem::path database_path(const std::filesystem::path& folder) {
   return folder / "db";
@@ -237,14 +237,24 @@ Result<void> Store::write_locked(std::vector<DatabaseWrite> writes, SequenceReco
   return {};
 }
 
+Result<bool> Store::room_to_go_on() const {
+  PREFGRID_ASSIGN(std::uint64_t room, free_bytes(folder_));
+  std::error_code missing;
+  const auto held = std::filesystem::file_size(folder_ / "ballast", missing);
+  if (!missing) room += held;
+  return room >= least_room_bytes;
+}
+
+void Store::note_out_of_space() {
+  const auto enough = room_to_go_on();
+  if (!enough.ok() || !*enough) out_of_space_ = true;
+}
+
 Result<bool> Store::recover() {
   const std::lock_guard lock(write_mutex_);
   if (out_of_space_) {
-    PREFGRID_ASSIGN(std::uint64_t room, free_bytes(folder_));
-    std::error_code missing;
-    const auto held = std::filesystem::file_size(folder_ / "ballast", missing);
-    if (!missing) room += held;
-    if (room < room_to_go_on) return false;
+    PREFGRID_ASSIGN(const bool enough, room_to_go_on());
+    if (!enough) return false;
     drop_ballast(folder_);
     {
       const std::unique_lock open(open_mutex_);

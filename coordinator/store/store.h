@@ -58,7 +58,9 @@ class Store {
   Result<void> commit(StoreBatch batch);
   // True while the disk is full, whoever noticed it.
   bool out_of_space() const { return out_of_space_; }
-  void note_out_of_space() { out_of_space_ = true; }
+  // A write beside the database found no room. Believed unless `recover` would say that there is
+  // enough: a single artefact may be larger than that.
+  void note_out_of_space();
   // Gives up the ballast, reopens the database once there is room, writes the batch that failed.
   // False: still no room.
   Result<bool> recover();
@@ -94,6 +96,7 @@ class Store {
  private:
   explicit Store(std::filesystem::path folder);
   Result<void> create();
+  Result<bool> room_to_go_on() const;
   Result<void> inspect();
   Result<void> load_sequence();
   Result<void> check_history() const;

@@ -32,6 +32,10 @@ Result<std::vector<std::string>> Store::check() const {
   const auto note = [&problems](const Result<void>& outcome) {
     if (!outcome.ok()) problems.push_back(outcome.error().message);
   };
+  {
+    const std::shared_lock open(open_mutex_);
+    if (database_) note(database_->verify());
+  }
   note(check_history());
   const auto specs = experiments();
   if (!specs.ok()) problems.push_back(specs.error().message);

@@ -225,7 +225,9 @@ Result<void> Store::adopt_artifact(const ArtifactDigest& digest, std::uint64_t s
   if (problem) return os_error(problem.value(), "cannot move " + file.string() + " to its place");
   PREFGRID_TRY(sync_folder(target.parent_path()));
   PREFGRID_TRY(sync_folder(target.parent_path().parent_path()));
-  return put_artifact_record(digest, encode_place(size));
+  auto recorded = put_artifact_record(digest, encode_place(size));
+  if (!recorded.ok()) std::filesystem::rename(target, file, problem);  // for another try
+  return recorded;
 }
 
 Result<void> Store::put_artifact_record(const ArtifactDigest& digest, std::string value) {
