@@ -1,7 +1,6 @@
 #include "common/messages.h"
 
 #include "common/message_parts.h"
-#include "common/sha256.h"
 #include "common/text.h"
 
 namespace prefgrid {
@@ -121,21 +120,10 @@ Result<WorkerHello> get(schema::WorkerHello::Reader reader) {
   return hello;
 }
 
-// A worker that names content which it does not have must not get it into the store.
-Result<void> check_inline_digests(const JobResult& result) {
-  for (const ArtifactRef& artifact : result.artifacts) {
-    if (artifact.inline_data && digest_of(*artifact.inline_data) != artifact.digest) {
-      return damaged("artefact " + quoted(artifact.name), "its content and its digest disagree");
-    }
-  }
-  return {};
-}
-
 Result<ResultMessage> get(schema::Result::Reader reader) {
   ResultMessage message;
   PREFGRID_ASSIGN(message.lease, read(reader.getLease()));
   PREFGRID_ASSIGN(message.result, read(reader.getResult()));
-  PREFGRID_TRY(check_inline_digests(message.result));
   PREFGRID_ASSIGN(message.log, read_bytes(reader.getLog(), "log", limits::log_tail_bytes));
   return message;
 }

@@ -108,7 +108,10 @@ using Message =
     std::variant<WorkerHello, Heartbeat, Progress, ResultMessage, FailureMessage, LeaseReturned,
                  Welcome, Refused, Leases, Settled, CancelLease, Request, Reply>;
 
-// One frame: Cap'n Proto stream framing + CRC-32C. Never larger than limits::message_bytes.
+// One frame: Cap'n Proto stream framing + CRC-32C. Never larger than limits::message_bytes: a
+// result that would be becomes a failure of its job, a reply an error; of any other message that is
+// a bug. Texts for people are cut to their limits and made UTF-8; other texts must be both, or the
+// other side refuses the frame. Inline content is not compared with its digest here.
 std::string encode(const Message& message);
 // Errors: version_mismatch as ErrorCode::conflict naming both versions; damage as invalid_input.
 Result<Message> decode_message(std::string_view frame);

@@ -280,7 +280,6 @@ TEST_CASE("a result with impossible artefacts is refused") {
   }
   CHECK(says(error_of(with({{std::string("a\0b", 3), digest, 3, {}}})), "leads out"));
   CHECK(says(error_of(with({{"a", digest, 4, "abc"}})), "size disagree"));
-  CHECK(says(error_of(with({{"a", digest, 3, "abd"}})), "digest disagree"));
   const std::string large(limits::inline_artifact_bytes + 1, 'x');
   CHECK(says(error_of(with({{"a", digest_of(large), large.size(), large}})), "over the limit"));
   const std::string most(limits::inline_artifact_bytes, 'x');

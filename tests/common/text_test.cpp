@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -43,6 +44,30 @@ TEST_CASE("valid_utf8 takes the edges of every range and refuses what lies beyon
     CHECK_FALSE(valid_utf8(bad));
   }
   CHECK(valid_utf8(std::string_view("\0", 1)));
+}
+
+TEST_CASE("to_valid_utf8 keeps good text and replaces each bad byte") {
+  CHECK(to_valid_utf8("m\xc3\xbcller") == "m\xc3\xbcller");
+  CHECK(to_valid_utf8("a\xff\xc3z") == "a\xEF\xBF\xBD\xEF\xBF\xBDz");
+}
+
+TEST_CASE("cut_text never cuts a character, at any length") {
+  const std::string text = "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80z\xff";
+  for (std::size_t most = 0; most < 20; ++most) {
+    const std::string cut = cut_text(text, most);
+    CHECK(cut.size() <= most);
+    CHECK(valid_utf8(cut));
+    CHECK(to_valid_utf8(text).starts_with(cut));
+    CHECK(cut.size() + 3 >= std::min(most, to_valid_utf8(text).size()));
+  }
+}
+
+TEST_CASE("safe_relative_path takes names below a folder and nothing that leads out") {
+  for (const char* good : {"a", "a/b.c", "..a", "a../b", "..."}) CHECK(safe_relative_path(good));
+  for (const char* bad : {"", "/", "/a", "a/", "a//b", ".", "..", "a/..", "../a", "a/./b"}) {
+    CHECK_FALSE(safe_relative_path(bad));
+  }
+  CHECK_FALSE(safe_relative_path(std::string_view("a\0b", 3)));
 }
 
 TEST_CASE("trim and split keep what is between the blanks and the separators") {
