@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <numeric>
 #include <string>
 
@@ -11,73 +10,10 @@
 #include "experiments/methods/features.h"
 #include "experiments/methods/pair_states.h"
 #include "experiments/methods/prompts.h"
-#include "worker/nn/kernels.h"
+#include "worker/nn/training.h"
 
 namespace prefgrid {
 namespace {
-
-struct Trained {
-  at::Tensor parameter;
-  std::vector<float> mean;
-  std::vector<float> square;
-};
-
-// AdamW over the model's parameters and the head.
-class Optimiser {
- public:
-  Optimiser(const TensorMap& parameters, const at::Tensor& head, double weight_decay)
-      : weight_decay_(weight_decay) {
-    for (const auto& [name, parameter] : parameters) add(parameter);
-    add(head);
-  }
-
-  void zero_gradients() {
-    for (Trained& trained : all_) trained.parameter.mutable_grad() = at::Tensor();
-  }
-
-  void step(double rate) {
-    ++steps_;
-    double square = 0;
-    for (const Trained& trained : all_) {
-      const at::Tensor& gradient = trained.parameter.grad();
-      if (!gradient.defined()) continue;
-      square += kernels::sum_of_squares(gradient.contiguous().data_ptr<float>(), gradient.numel());
-    }
-    kernels::AdamStep step;
-    step.rate = static_cast<float>(rate);
-    step.beta2 = 0.999F;
-    step.correction1 = static_cast<float>(1 - std::pow(step.beta1, steps_));
-    step.correction2 = static_cast<float>(1 - std::pow(step.beta2, steps_));
-    step.gradient_scale = static_cast<float>(1 / std::max(1.0, std::sqrt(square)));
-    for (Trained& trained : all_) {
-      if (!trained.parameter.grad().defined()) continue;
-      const at::Tensor gradient = trained.parameter.grad().contiguous();
-      step.decay = trained.parameter.dim() >= 2 ? static_cast<float>(weight_decay_) : 0.0F;
-      kernels::adamw(step, gradient.data_ptr<float>(), gradient.numel(),
-                     trained.parameter.data_ptr<float>(), trained.mean.data(),
-                     trained.square.data());
-    }
-  }
-
- private:
-  void add(const at::Tensor& parameter) {
-    const auto size = static_cast<std::size_t>(parameter.numel());
-    all_.push_back({parameter, std::vector<float>(size, 0), std::vector<float>(size, 0)});
-  }
-
-  std::vector<Trained> all_;
-  double weight_decay_;
-  int steps_ = 0;
-};
-
-// Linear warm-up over 3 % of the steps, then a cosine to zero. step: from 1.
-double scheduled_rate(double peak, std::uint64_t step, std::uint64_t total) {
-  const double warmup = std::max(1.0, 0.03 * static_cast<double>(total));
-  const auto at = static_cast<double>(step);
-  if (at <= warmup) return peak * at / warmup;
-  const double rest = std::max(1.0, static_cast<double>(total) - warmup);
-  return peak * 0.5 * (1 + std::cos(std::numbers::pi * (at - warmup) / rest));
-}
 
 std::vector<std::size_t> shuffled(std::size_t size, std::uint64_t seed, std::int64_t epoch) {
   std::vector<std::size_t> order(size);
@@ -85,6 +21,12 @@ std::vector<std::size_t> shuffled(std::size_t size, std::uint64_t seed, std::int
   RandomStream stream(seed, "global_bt/order/" + std::to_string(epoch));
   for (std::size_t i = size; i > 1; --i) std::swap(order[i - 1], order[stream.below(i)]);
   return order;
+}
+
+// 3 % warm-up, then a cosine to zero.
+double schedule(std::uint64_t step, std::uint64_t total) {
+  return cosine_schedule(static_cast<std::int64_t>(step), static_cast<std::int64_t>(total), 0.03,
+                         0);
 }
 
 Result<std::vector<PairTokens>> tokens_of(const Tokenizer& tokenizer, const Dataset& dataset,
@@ -177,7 +119,13 @@ Result<GlobalBtTraining> train_global_bt(
   training.head = at::zeros({backbone.config().d_model});
   training.head.set_requires_grad(true);
   backbone.set_requires_grad(true);
-  Optimiser optimiser(backbone.parameters(), training.head, options.weight_decay);
+  std::vector<TrainedParameter> parameters = trained_parameters(backbone);
+  parameters.push_back({"head", training.head, false});
+  AdamOptions adam;
+  adam.beta2 = 0.999;
+  adam.weight_decay = options.weight_decay;
+  adam.clip_norm = 1;
+  AdamW optimiser(std::move(parameters), adam);
   std::uint64_t step = 0;
   for (std::int64_t epoch = 0; epoch < options.epochs; ++epoch) {
     const std::vector<std::size_t> order = shuffled(train.size(), seed, epoch);
@@ -194,9 +142,8 @@ Result<GlobalBtTraining> train_global_bt(
         return Error{ErrorCode::internal, "global_bt: the loss is not finite at step " +
                                               std::to_string(step) + "; lower learning_rate"};
       }
-      optimiser.zero_gradients();
       torch::autograd::backward({loss}, {});
-      optimiser.step(scheduled_rate(options.learning_rate, step, total));
+      optimiser.step(options.learning_rate * schedule(step - 1, total));
       epoch_loss += value * static_cast<double>(pairs.size());
       training.curve.push_back({step, "train_loss_nats", value});
       progress(step, total, value);

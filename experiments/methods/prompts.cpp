@@ -13,7 +13,24 @@ void append_end(std::vector<TokenId>& to, const std::vector<TokenId>& from, std:
   to.insert(to.end(), from.begin() + skipped, from.end());
 }
 
+// Those of `ordered` that are among `given`, which is sorted.
+std::vector<std::uint32_t> among(std::vector<std::uint32_t> ordered,
+                                 const std::vector<std::uint32_t>& given) {
+  std::erase_if(ordered, [&](std::uint32_t index) {
+    return !std::binary_search(given.begin(), given.end(), index);
+  });
+  return ordered;
+}
+
 }  // namespace
+
+std::vector<std::uint32_t> given_pairs(const Dataset& dataset, std::uint32_t user) {
+  return among(dataset.pairs_of(user, Split::train), dataset.users[user].given_pairs);
+}
+
+std::vector<std::uint32_t> given_completions(const Dataset& dataset, std::uint32_t user) {
+  return among(dataset.completions_of(user, Split::train), dataset.users[user].given_completions);
+}
 
 std::vector<TokenId> prompt_tokens(const Tokenizer& tokenizer, std::string_view prompt,
                                    std::int64_t max_prompt_tokens) {
@@ -40,8 +57,8 @@ Result<std::vector<TokenId>> in_context_examples(const Tokenizer& tokenizer, con
                                                  const InContextOptions& options) {
   const User& person = dataset.users[user];
   const bool completions = !person.given_completions.empty();
-  const std::vector<std::uint32_t>& given =
-      completions ? person.given_completions : person.given_pairs;
+  const std::vector<std::uint32_t> given =
+      completions ? given_completions(dataset, user) : given_pairs(dataset, user);
   if (given.empty()) {
     return invalid_input("icl: user " + quoted(person.id) + " has no given items to show");
   }

@@ -23,6 +23,10 @@ std::vector<TokenId> response_tokens(const Tokenizer& tokenizer, std::string_vie
 // Keeps the begin token and as much of the prompt's end as fits `limit` tokens, begin included.
 void cut_start(std::vector<TokenId>& prompt, std::int64_t limit);
 
+// A user's given set G_u in the order in which "the first n" of it are taken: by hash of the id.
+std::vector<std::uint32_t> given_pairs(const Dataset& dataset, std::uint32_t user);
+std::vector<std::uint32_t> given_completions(const Dataset& dataset, std::uint32_t user);
+
 struct InContextOptions {
   std::int64_t shots = 0;
   std::int64_t shot_prompt_tokens = 0;
