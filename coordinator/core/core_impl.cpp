@@ -18,6 +18,8 @@ Effects Core::Impl::react(MonotonicMs now_given, WallMs wall_given, std::vector<
     std::visit([this](auto& e) { on(e); }, event);
   }
   run_timers();
+  // After all events: a later one may have settled what would be sent again.
+  for (const WorkerSlot slot : std::exchange(resends, {})) resend_unconfirmed(slot, 0);
   assign();
   effects.changed = table.take_changed();
   return std::exchange(effects, {});

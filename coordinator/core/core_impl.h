@@ -148,8 +148,9 @@ struct Core::Impl {
   ReadyQueue queue{table};
   WorkerTable workers;
   std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers;
-  std::set<WorkerSlot> hungry;  // may take leases: the next assign looks at them
-  std::set<WorkerSlot> unfed;   // could take more, but no job was there
+  std::set<WorkerSlot> hungry;   // may take leases: the next assign looks at them
+  std::set<WorkerSlot> resends;  // said hello: what they do not show goes out again
+  std::set<WorkerSlot> unfed;    // could take more, but no job was there
   std::map<WorkerSlot, std::vector<LeaseGrant>> outgoing;  // of the assign under way
   std::vector<double> durations_ms;                        // by kind; < 0: not measured
   std::map<LeaseId, Deferred> deferred;

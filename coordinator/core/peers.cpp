@@ -79,7 +79,7 @@ void Core::Impl::on_hello(const PeerId& peer, const WorkerHello& hello, bool hol
   welcome.dropped = reconcile(*slot, hello.held, was_connected);
   send(peer, std::move(welcome));
   // Given by us, not held by it: lost on the way.
-  if (was_connected) resend_unconfirmed(*slot, 0);
+  if (was_connected) resends.insert(*slot);
   mark_hungry(*slot);
 }
 

@@ -31,8 +31,9 @@ void Core::Impl::note_problem(JobIndex job, const std::string& message) {
 
 std::string Core::Impl::objection(JobIndex index, Attempt attempt) const {
   const Job& job = table[index];
-  if (PREFGRID_PLANTED(accept_unissued_attempt)) return "";
-  if (attempt == 0 || attempt > job.attempt) return "this store never issued that attempt";
+  if ((attempt == 0 || attempt > job.attempt) && !PREFGRID_PLANTED(accept_unissued_attempt)) {
+    return "this store never issued that attempt";
+  }
   if (PREFGRID_PLANTED(commit_twice)) return "";
   if (std::holds_alternative<job_state::Done>(job.state)) return "the job is done";
   if (std::holds_alternative<job_state::Cancelled>(job.state)) return "the job is cancelled";
