@@ -10,7 +10,7 @@ namespace prefgrid {
 namespace {
 
 // The habits stand for every word at once, so they weigh more than one word does.
-constexpr float style_weight = 2;
+constexpr float style_weight = 4;
 
 constexpr std::uint64_t fnv_basis = 14695981039346656037ull;
 constexpr std::uint64_t fnv_prime = 1099511628211ull;
