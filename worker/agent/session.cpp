@@ -51,19 +51,30 @@ AgentEffects Session::start() {
   return take_effects();
 }
 
-void Session::say_hello(MonotonicMs now, std::int64_t retry_ms, bool second,
-                        std::uint32_t executors) {
+WorkerHello Session::hello() const {
   WorkerHello hello;
   hello.name = config_.name;
   hello.host = config_.host;
   hello.pid = config_.pid;
-  hello.executors = executors;
+  hello.executors = config_.executors;
   hello.kinds = abilities_->kinds;
   hello.profile = abilities_->profile;
   hello.software_version = config_.software_version;
   for (const auto& [ticket, task] : tasks_) hello.held.push_back(task.lease.id);
-  if (!stopping()) connection_ = Greeting{now, retry_ms, false, second};
-  emit(SendControl{std::move(hello)});
+  return hello;
+}
+
+void Session::say_hello(MonotonicMs now, std::int64_t retry_ms, bool second) {
+  connection_ = Greeting{now, retry_ms, false, second};
+  emit(SendControl{hello()});
+}
+
+// A hello for no kind of job: nothing more is leased here, and its answer says that everything
+// sent before it has arrived.
+void Session::say_farewell() {
+  WorkerHello farewell = hello();
+  farewell.kinds.clear();
+  emit(SendControl{std::move(farewell)});
 }
 
 AgentEffects Session::on_message(Message message, MonotonicMs now) {
@@ -74,6 +85,7 @@ AgentEffects Session::on_message(Message message, MonotonicMs now) {
     on_refused(*refused);
   } else if (auto* leases = std::get_if<Leases>(&message)) {
     if (auto* greeting = std::get_if<Greeting>(&connection_)) greeting->leases_arrived = true;
+    if (auto* stop = std::get_if<Stopping>(&connection_)) stop->leases_arrived = true;
     for (Lease& lease : leases->leases) on_lease(std::move(lease));
   } else if (auto* settled = std::get_if<Settled>(&message)) {
     on_settled(settled->lease);
@@ -92,9 +104,7 @@ AgentEffects Session::on_damaged_frame(const Error& error, MonotonicMs) {
 
 void Session::on_welcome(const Welcome& welcome, MonotonicMs now) {
   if (auto* stop = std::get_if<Stopping>(&connection_)) {
-    stop->farewell_answered = true;
-    if (tasks_.empty()) exit_with(AgentExit::asked, "stopped");
-    return;
+    return on_farewell_answer(*stop);
   }
   const auto* greeting = std::get_if<Greeting>(&connection_);
   if (!greeting) return;  // the answer to an earlier copy of the hello
@@ -116,7 +126,16 @@ void Session::on_welcome(const Welcome& welcome, MonotonicMs now) {
     send(unsettled->message);
   }
   // Leases that crossed the hello were not in it: list them, so that both sides agree.
-  if (again) say_hello(now, 2 * welcomed.heartbeat_ms, true, config_.executors);
+  if (again) say_hello(now, 2 * welcomed.heartbeat_ms, true);
+}
+
+// The first answer may be followed by leases that were on their way: they are handed back, and a
+// second farewell makes sure that this has arrived, too.
+void Session::on_farewell_answer(Stopping& stop) {
+  stop.answers += 1;
+  const bool again = stop.answers == 1 || std::exchange(stop.leases_arrived, false);
+  if (again) return say_farewell();
+  if (tasks_.empty()) exit_with(AgentExit::asked, "stopped");
 }
 
 void Session::on_refused(const Refused& refused) {
@@ -181,7 +200,7 @@ void Session::on_settled(const LeaseId& lease) {
   if (task) stop_task(ticket);
   while (!resends_.empty() && !tasks_.contains(resends_.front().second)) resends_.pop_front();
   const auto* stop = std::get_if<Stopping>(&connection_);
-  if (stop && stop->farewell_answered && tasks_.empty()) exit_with(AgentExit::asked, "stopped");
+  if (stop && stop->answers > 1 && tasks_.empty()) exit_with(AgentExit::asked, "stopped");
 }
 
 void Session::on_cancel(const LeaseId& lease) {
@@ -203,7 +222,7 @@ AgentEffects Session::on_tick(MonotonicMs now) {
   if (auto* welcomed = std::get_if<Welcomed>(&connection_)) {
     const std::int64_t beat = welcomed->heartbeat_ms;
     if (now - welcomed->last_heard >= limits::silent_heartbeats * beat) {
-      say_hello(now, limits::silent_heartbeats * beat, false, config_.executors);
+      say_hello(now, limits::silent_heartbeats * beat, false);
     } else if (now - welcomed->last_beat >= beat) {
       welcomed->last_beat = now;
       send(Heartbeat{});
@@ -211,7 +230,7 @@ AgentEffects Session::on_tick(MonotonicMs now) {
   } else if (const auto* greeting = std::get_if<Greeting>(&connection_)) {
     if (now - greeting->sent >= greeting->retry_ms) {
       const std::int64_t retry = std::min(2 * greeting->retry_ms, limits::hello_retry_max_ms);
-      say_hello(now, retry, greeting->second, config_.executors);
+      say_hello(now, retry, greeting->second);
     }
   } else if (const auto* stop = std::get_if<Stopping>(&connection_)) {
     if (now - stop->deadline >= 0) exit_with(AgentExit::asked, "stopped, without an answer");
@@ -261,7 +280,7 @@ std::optional<MonotonicMs> Session::next_deadline() const {
 AgentEffects Session::shutdown(MonotonicMs now) {
   if (stopping()) return take_effects();
   const bool known = abilities_.has_value();
-  connection_ = Stopping{now + limits::farewell_ms, false};
+  connection_ = Stopping{now + limits::farewell_ms, 0, false};
   std::vector<Ticket> unfinished;
   for (const auto& [ticket, task] : tasks_) {
     if (!std::holds_alternative<Unsettled>(task.state)) unfinished.push_back(ticket);
@@ -277,10 +296,8 @@ AgentEffects Session::shutdown(MonotonicMs now) {
     slots_[i].state = Ending{};
     emit(KillExecutor{SlotId{i}});
   }
-  // A hello for no executor: nothing more will be leased here, and its answer says that all before
-  // it has arrived.
   if (known) {
-    say_hello(now, 0, false, 0);
+    say_farewell();
   } else {
     exit_with(AgentExit::asked, "stopped");
   }

@@ -136,7 +136,8 @@ class Session {
   };
   struct Stopping {
     MonotonicMs deadline{};
-    bool farewell_answered = false;
+    int answers = 0;              // welcomes since the first farewell
+    bool leases_arrived = false;  // since the last hello: they were handed back
   };
   struct Exited {};
   using Connection = std::variant<Unready, Greeting, Welcomed, Stopping, Exited>;
@@ -183,11 +184,14 @@ class Session {
   AgentEffects take_effects();
   void emit(AgentEffect effect) { effects_.push_back(std::move(effect)); }
   void send(Message message);
-  void say_hello(MonotonicMs now, std::int64_t retry_ms, bool second, std::uint32_t executors);
+  void say_hello(MonotonicMs now, std::int64_t retry_ms, bool second);
+  void say_farewell();
+  WorkerHello hello() const;
   void exit_with(AgentExit code, std::string message);
   bool stopping() const;
 
   void on_welcome(const Welcome& welcome, MonotonicMs now);
+  void on_farewell_answer(Stopping& stop);
   void on_refused(const Refused& refused);
   void on_lease(Lease lease);
   void adopt(Ticket ticket, Attempt attempt);

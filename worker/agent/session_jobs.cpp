@@ -59,7 +59,7 @@ AgentEffects Session::executor_ready(SlotId id, ExecutorReady ready, MonotonicMs
   if (!abilities_) {
     abilities_ = std::move(ready);
     kinds_.insert(abilities_->kinds.begin(), abilities_->kinds.end());
-    if (!stopping()) say_hello(now, 1'000, false, config_.executors);
+    if (!stopping()) say_hello(now, 1'000, false);
   } else if (abilities_->kinds != ready.kinds || abilities_->profile != ready.profile) {
     exit_with(AgentExit::executors_broken,
               "the executor changed under a running worker (other job kinds or another numerics "

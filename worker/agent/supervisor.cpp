@@ -1,7 +1,6 @@
 #include "worker/agent/supervisor.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <array>
@@ -13,10 +12,13 @@
 namespace prefgrid {
 namespace {
 
-bool readable(int descriptor) {
+bool readable(int descriptor, int timeout_ms = 0) {
   pollfd entry{descriptor, POLLIN, 0};
-  return ::poll(&entry, 1, 0) > 0;
+  return ::poll(&entry, 1, timeout_ms) > 0;
 }
+
+// Between the closing of a dying process's descriptors and the moment at which it can be reaped.
+constexpr int dying_ms = 200;
 
 // Everything in the pipe, but not for ever: an executor may write faster than we read.
 // False: no writer is left.
@@ -88,10 +90,9 @@ void Supervisor::read_socket(SlotId slot, Executor& executor, std::vector<Execut
   const auto open = executor.frames.fill(executor.process.socket());
   if (!open) return end(executor, "reading from the executor failed: " + open.error().message);
   if (!*open) {
-    // It is dying, which a signal does not change any more, or lives on deaf and must go.
     executor.socket_open = false;
-    executor.hung_up = true;
-    executor.process.kill();
+    const bool dying = readable(executor.process.pidfd(), dying_ms);
+    if (!dying) end(executor, "the executor closed its channel to the agent");
     return;
   }
   for (;;) {
@@ -151,9 +152,6 @@ std::vector<ExecutorEvent> Supervisor::poll() {
       continue;
     }
     const ExecutorProcess::Ending ending = executor.process.reap();
-    if (executor.hung_up && ending.signal == SIGKILL && executor.problem.empty()) {
-      executor.problem = "the executor closed its channel to the agent";
-    }
     if (executor.log_open) drain_log(executor.process.log(), executor.log);
     events.push_back({slot, ExecutorDeath{ending.signal, ending.exit_status, executor.log.take(),
                                           executor.problem}});

@@ -52,7 +52,6 @@ class Supervisor {
     std::string problem;  // why the agent ended it
     bool socket_open = true;
     bool log_open = true;
-    bool hung_up = false;  // it closed its socket
   };
 
   void read_socket(SlotId slot, Executor& executor, std::vector<ExecutorEvent>& events);
