@@ -1,0 +1,56 @@
+#include <ATen/Parallel.h>
+#include <ATen/native/DispatchStub.h>
+#include <dlfcn.h>
+
+#include <string>
+
+#include "worker/executor/run_job.h"
+#include "worker/nn/torch.h"
+
+namespace prefgrid {
+namespace {
+
+// "OpenBLAS 0.3.21 SkylakeX", from the library that this process has loaded.
+std::string blas_kernel() {
+  using TextFunction = char* (*)();
+  const auto text = [](const char* name) -> std::string {
+    void* symbol = ::dlsym(RTLD_DEFAULT, name);
+    return symbol ? reinterpret_cast<TextFunction>(symbol)() : "";
+  };
+  const std::string kernel = text("openblas_get_corename");
+  if (kernel.empty()) return "unknown";
+  // "OpenBLAS 0.3.21 DYNAMIC_ARCH NO_AFFINITY SkylakeX MAX_THREADS=64"
+  const std::string config = text("openblas_get_config");
+  const std::size_t second = config.find(' ');
+  const std::size_t third = second == std::string::npos ? second : config.find(' ', second + 1);
+  return (config.empty() ? "OpenBLAS" : config.substr(0, third)) + " " + kernel;
+}
+
+// What ATen's own kernels were chosen for on this processor (and by ATEN_CPU_CAPABILITY).
+std::string cpu_capability() {
+  switch (at::native::get_cpu_capability()) {
+    case at::native::CPUCapability::DEFAULT:
+      return "default";
+    case at::native::CPUCapability::AVX2:
+      return "avx2";
+    case at::native::CPUCapability::AVX512:
+      return "avx512";
+    default:
+      return "other";
+  }
+}
+
+}  // namespace
+
+NumericsProfile numerics_profile() {
+  NumericsProfile profile;
+  profile.device = "cpu";
+  profile.library = "libtorch " TORCH_VERSION;
+  profile.blas_kernel = blas_kernel();
+  profile.cpu_capability = cpu_capability();
+  profile.threads = static_cast<std::uint32_t>(at::get_num_threads());
+  profile.dtype = "fp32";
+  return profile;
+}
+
+}  // namespace prefgrid
