@@ -1,8 +1,9 @@
 #include <ATen/Parallel.h>
-#include <ATen/native/DispatchStub.h>
+#include <ATen/Version.h>
 #include <dlfcn.h>
 
 #include <string>
+#include <string_view>
 
 #include "worker/executor/run_job.h"
 #include "worker/nn/torch.h"
@@ -26,18 +27,19 @@ std::string blas_kernel() {
   return (config.empty() ? "OpenBLAS" : config.substr(0, third)) + " " + kernel;
 }
 
-// What ATen's own kernels were chosen for on this processor (and by ATEN_CPU_CAPABILITY).
+// What ATen's own kernels were chosen for on this processor (and by ATEN_CPU_CAPABILITY): libtorch
+// exports it only as a line of its description, "CPU capability usage: AVX2".
 std::string cpu_capability() {
-  switch (at::native::get_cpu_capability()) {
-    case at::native::CPUCapability::DEFAULT:
-      return "default";
-    case at::native::CPUCapability::AVX2:
-      return "avx2";
-    case at::native::CPUCapability::AVX512:
-      return "avx512";
-    default:
-      return "other";
+  const std::string description = at::show_config();
+  constexpr std::string_view label = "CPU capability usage: ";
+  const std::size_t found = description.find(label);
+  if (found == std::string::npos) return "unknown";
+  const std::size_t start = found + label.size();
+  std::string name = description.substr(start, description.find('\n', start) - start);
+  for (char& letter : name) {
+    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
   }
+  return name;
 }
 
 }  // namespace
