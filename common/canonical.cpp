@@ -58,7 +58,7 @@ class Encoder {
     number(map.size(), 8);
     for (const auto& [key, value] : map) {
       text(key);
-      PREFGRID_TRY(this->value(value, path + "." + key, depth + 1));
+      PREFGRID_TRY(this->value(value, std::string(path).append(".").append(key), depth + 1));
     }
     return {};
   }

@@ -125,8 +125,7 @@ Result<void> write_file_atomic(const std::filesystem::path& file, std::string_vi
   std::string temporary = file.string() + ".tmp-XXXXXX";
   Descriptor descriptor(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!descriptor) return os_error(errno, "cannot create a file beside " + file.string());
-  const Result<void> written =
-      write_and_rename(temporary, std::move(descriptor), file, content, mode);
+  Result<void> written = write_and_rename(temporary, std::move(descriptor), file, content, mode);
   if (!written) {
     ::unlink(temporary.c_str());
     return written;

@@ -89,7 +89,7 @@ class [[nodiscard]] Result<void> {
     if (auto try_result = (expression); !try_result.ok()) return try_result.error(); \
   } while (false)
 
-// Declares `variable` as the value of `expression`, or returns its error.
+// `variable` = the value, or return the error. NOLINTBEGIN(bugprone-macro-parentheses)
 #define PREFGRID_ASSIGN(variable, expression) \
   PREFGRID_ASSIGN_IMPL(PREFGRID_JOIN(assign_result_, __LINE__), variable, expression)
 #define PREFGRID_ASSIGN_IMPL(result, variable, expression) \
@@ -97,4 +97,4 @@ class [[nodiscard]] Result<void> {
   if (!result.ok()) return result.error();                 \
   variable = *std::move(result)
 #define PREFGRID_JOIN(a, b) PREFGRID_JOIN_IMPL(a, b)
-#define PREFGRID_JOIN_IMPL(a, b) a##b
+#define PREFGRID_JOIN_IMPL(a, b) a##b  // NOLINTEND(bugprone-macro-parentheses)
