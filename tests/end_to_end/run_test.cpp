@@ -1,0 +1,93 @@
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "tests/end_to_end/workspace.h"
+
+namespace prefgrid {
+
+TEST_CASE("a spec that means the same computes nothing, quickly, and writes the same bytes") {
+  // Run, run again, then with keys re-ordered, comments added and a float spelt otherwise.
+  if (xorg_missing()) return;
+  const Workspace workspace;
+  workspace.write("smoke.yaml", smoke_spec());
+  const Finished first = workspace.prefgrid({"run", "smoke.yaml"});
+  INFO(first.output);
+  REQUIRE(first.status == 0);
+  CHECK(first.output.find(" jobs to run\n") != std::string::npos);
+  const std::string csv = workspace.file("runs/smoke/results.csv");
+  const std::string html = workspace.file("runs/smoke/report.html");
+  REQUIRE(!csv.empty());
+  CHECK(csv == undisturbed_smoke().csv);
+  CHECK(html == undisturbed_smoke().html);
+
+  const Finished second = workspace.prefgrid({"run", "smoke.yaml"});
+  CHECK(second.status == 0);
+  CHECK(second.output.starts_with("0 jobs to run\n"));
+  CHECK(workspace.file("runs/smoke/results.csv") == csv);
+  CHECK(workspace.file("runs/smoke/report.html") == html);
+
+  std::string respelt = replaced(smoke_spec(), "experiment: smoke", "# the same, spelt otherwise");
+  respelt = replaced(respelt, "weights: [0, 1]", "weights: [0.0, 1e0]");
+  workspace.write("respelt.yaml", respelt + "\nexperiment: smoke\n");
+  const Finished third = workspace.prefgrid({"run", "respelt.yaml"});
+  INFO(third.output);
+  CHECK(third.status == 0);
+  CHECK(third.output.starts_with("0 jobs to run\n"));
+  CHECK(workspace.file("runs/smoke/results.csv") == csv);
+}
+
+TEST_CASE("one more method runs its own cells alone, and plan says so beforehand") {
+  if (xorg_missing()) return;
+  const Workspace workspace;
+  workspace.write("smoke.yaml", smoke_spec());
+  REQUIRE(workspace.prefgrid({"run", "smoke.yaml"}).status == 0);
+  workspace.write(
+      "more.yaml",
+      replaced(smoke_spec(), "  - global_bt\n",
+               "  - global_bt\n"
+               "  - lore: {features_from: bow, rank: 1, steps: 50, adapt_steps: 50}\n"));
+  const Finished plan = workspace.prefgrid({"plan", "more.yaml", "--json"});
+  INFO(plan.output);
+  REQUIRE(plan.status == 0);
+  const auto planned = nlohmann::json::parse(plan.output);
+  for (const auto& stage : planned["stages"]) {
+    const std::string name = stage["stage"];
+    CHECK(stage["reuse"].get<int>() + stage["run"].get<int>() == stage["total"].get<int>());
+    if (name == "pretrain" || name == "embed") CHECK(stage["run"] == 0);
+    if (name == "train") CHECK(stage["run"] == 1);
+  }
+  const int jobs = planned["run"];
+  CHECK(jobs > 0);
+  const Finished run = workspace.prefgrid({"run", "more.yaml"});
+  INFO(run.output);
+  CHECK(run.status == 0);
+  CHECK(run.output.starts_with(std::to_string(jobs) + " jobs to run\n"));
+  CHECK(jobs_run_again(workspace.path() / "runs/smoke").empty());
+}
+
+TEST_CASE("every verb explains itself, and those that print can print JSON") {
+  if (xorg_missing()) return;
+  const Workspace workspace;
+  for (const char* verb : {"run", "plan", "coordinator", "submit", "status", "results", "explain",
+                           "dataset", "methods", "version"}) {
+    const Finished help = workspace.prefgrid({verb, "--help"});
+    CHECK(help.status == 0);
+    CHECK(help.output.size() > 80);
+  }
+  workspace.write("smoke.yaml", smoke_spec());
+  REQUIRE(workspace.prefgrid({"run", "smoke.yaml"}).status == 0);
+  using Words = std::vector<std::string>;
+  for (const Words& words :
+       {Words{"plan", "smoke.yaml", "--json"}, Words{"status", "smoke", "--json"},
+        Words{"results", "smoke", "--json"}, Words{"methods", "--json"}, Words{"version", "--json"},
+        Words{"dataset", "show", "smoke.yaml", "--json"}}) {
+    const Finished answer = workspace.prefgrid(words);
+    INFO(words[0], ": ", answer.output);
+    CHECK(answer.status == 0);
+    CHECK(!nlohmann::json::parse(answer.output, nullptr, false).is_discarded());
+  }
+}
+
+}  // namespace prefgrid
