@@ -24,6 +24,8 @@ class Checker {
 
   Result<void> check() {
     PREFGRID_TRY(check_users());
+    place_items(records_.pairs, pair_items_);
+    place_items(records_.completions, completion_items_);
     PREFGRID_TRY(keep(records_.pairs, [&](PairRecord& record) { return problem_of(record); }));
     PREFGRID_TRY(
         keep(records_.completions, [&](CompletionRecord& record) { return problem_of(record); }));
@@ -35,11 +37,30 @@ class Checker {
     const char* reason = nullptr;  // counted under this; null: the row is fine
     std::string detail;
   };
+  struct HeldPlace {
+    Split split;
+    std::uint32_t line;
+  };
   struct Place {
     const std::string* user;
     Split split;
     std::uint32_t line;
   };
+
+  // Where each item is held out farthest (test, then valid): there it stays, whatever the order of
+  // the lines.
+  template <class Record>
+  static void place_items(const std::vector<Record>& rows,
+                          std::unordered_map<std::uint64_t, HeldPlace>& places) {
+    places.reserve(rows.size());
+    for (const Record& row : rows) {
+      const auto [place, fresh] =
+          places.try_emplace(item_key(row.item), HeldPlace{row.item.split, row.line});
+      if (!fresh && place->second.split < row.item.split) {
+        place->second = {row.item.split, row.line};
+      }
+    }
+  }
 
   Result<void> check_users() {
     for (const UserRecord& user : records_.users) {
@@ -85,7 +106,7 @@ class Checker {
     return {"duplicate id", "field \"id\": " + quoted(id) + " stands twice, first in line " +
                                 std::to_string(first_line)};
   }
-  static Problem two_sides(Split split, const Place& first) {
+  static Problem two_sides(Split split, const HeldPlace& first) {
     return {"one item on two sides of the split",
             std::string("field \"split\": this item is ") + to_string(split) + ", in line " +
                 std::to_string(first.line) + " it is " + to_string(first.split) +
@@ -99,8 +120,8 @@ class Checker {
       return duplicate(item.id, first->second.line);
     }
     const Place place{&record.user, item.split, record.line};
-    const auto [first, fresh] = pair_items_.try_emplace(item_key(item), place);
-    if (!fresh && first->second.split != item.split) return two_sides(item.split, first->second);
+    const HeldPlace& held = pair_items_.at(item_key(item));
+    if (held.split != item.split) return two_sides(item.split, held);
     pair_ids_.emplace(item.id, place);
     return {};
   }
@@ -108,7 +129,6 @@ class Checker {
   Problem problem_of(const CompletionRecord& record) {
     if (Problem p = unknown_user(record.user); p.reason) return p;
     const CompletionItem& item = record.item;
-    const Place place{&record.user, item.split, record.line};
     if (const auto twin = pair_ids_.find(item.id);
         twin != pair_ids_.end() &&
         (*twin->second.user != record.user || twin->second.split != item.split)) {
@@ -119,8 +139,8 @@ class Checker {
     if (const auto first = completion_ids_.find(item.id); first != completion_ids_.end()) {
       return duplicate(item.id, first->second);
     }
-    const auto [first, fresh] = completion_items_.try_emplace(item_key(item), place);
-    if (!fresh && first->second.split != item.split) return two_sides(item.split, first->second);
+    const HeldPlace& held = completion_items_.at(item_key(item));
+    if (held.split != item.split) return two_sides(item.split, held);
     completion_ids_.emplace(item.id, record.line);
     return {};
   }
@@ -136,8 +156,8 @@ class Checker {
   std::unordered_map<std::string_view, Place> pair_ids_;
   std::unordered_map<std::string_view, std::uint32_t> completion_ids_;
   std::unordered_map<std::string_view, std::uint32_t> corpus_ids_;
-  std::unordered_map<std::uint64_t, Place> pair_items_;
-  std::unordered_map<std::uint64_t, Place> completion_items_;
+  std::unordered_map<std::uint64_t, HeldPlace> pair_items_;
+  std::unordered_map<std::uint64_t, HeldPlace> completion_items_;
 };
 
 // Items of one key move together, and a completion with the pair of the same id; what a user record

@@ -108,7 +108,7 @@ TEST_CASE("a bad line is refused with file, line and field") {
       {R"({"id":"p1","user":"bob","prompt":"z","completion":"d","split":"train"})",
        "is a pair in line 1"},
       {R"({"id":"p3","user":"bob","prompt":"X ","chosen":"yes","rejected":"YES","split":"test"})",
-       "in line 1 it is train"},
+       "f.jsonl:1: field \"split\": this item is train, in line 2 it is test"},
   };
   for (const Case& c : cases) {
     CAPTURE(c.line.substr(0, 120));
@@ -142,6 +142,21 @@ TEST_CASE("bad rows can be skipped and are counted with their reasons") {
   const std::vector<SkippedRows> expected = {{"duplicate id", 1}, {"not JSON", 2}};
   CHECK(loaded->summary.skipped == expected);
   CHECK(describe(loaded->summary).find("left out:        2  not JSON") != std::string::npos);
+}
+
+TEST_CASE("of an item on two sides the held-out one is kept, whatever the order of the lines") {
+  const std::string test =
+      R"({"id":"p3","user":"bob","prompt":"X","chosen":"yes","rejected":"YES","split":"test"})"
+      "\n";
+  const TempDir dir;
+  for (const std::string& text : {pair_a + test, test + pair_a}) {
+    ValueMap options = section(dir.write("a.jsonl", text));
+    options.emplace("on_bad_row", Value("skip"));
+    const Result<LoadedDataset> loaded = load_dataset(options);
+    REQUIRE(loaded.ok());
+    REQUIRE(loaded->dataset.pairs.size() == 1);
+    CHECK(loaded->dataset.pairs[0].id == "p3");
+  }
 }
 
 TEST_CASE("without valid lines a tenth of train is held out by item, the same for all users") {
