@@ -309,9 +309,9 @@ PlannedJob Planner::policy_job(const Reward& reward, std::size_t policy, bool se
   PlannedJob job = evaluation_job(reward, "policy_accuracy", "policy_accuracy", seen);
   set_evaluation(job, "k", "k");
   set_evaluation(job, "items", "policy_items");
-  set_evaluation(job, "weights", "weights");
   set_evaluation(job, "max_prompt_tokens", "max_prompt_tokens");
-  if (reward.method->has_reward) {
+  if (reward.method->has_reward) {  // without one there is nothing to weigh or scale
+    set_evaluation(job, "weights", "weights");
     set_evaluation(job, "scale_items", "scale_items");
     set_evaluation(job, "reward_scale", "reward_scale");
   }

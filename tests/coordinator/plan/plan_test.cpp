@@ -323,6 +323,18 @@ TEST_CASE("each change touches exactly the stages that read it") {
   CHECK(touched(before, *other_data) == everything);
 }
 
+TEST_CASE("weights and reward scales are nothing to a method without a reward") {
+  const Plan before = good_plan();
+  const Plan after = good_plan(replaced(base_spec, "policy_items: 2",
+                                        "policy_items: 2, weights: [0, 3], scale_items: 3, "
+                                        "reward_scale: raw"));
+  for (const PlannedJob& job : after.jobs) {
+    const bool unguided = method_of(job) == "zero_shot" || method_of(job) == "icl";
+    if (unguided) CHECK(keys_of(before).contains(job.key));
+  }
+  CHECK(touched(before, after) == std::set<std::string>{"policy_accuracy"});
+}
+
 TEST_CASE("one more method, rank, model or user adds only its own cells") {
   const std::string without = replaced(base_spec, "  - icl: {shots: 2}\n", "");
   const auto icl = added(good_plan(without), good_plan());
