@@ -19,7 +19,7 @@ Effects Core::Impl::react(MonotonicMs now_given, WallMs wall_given, std::vector<
   }
   run_timers();
   // After all events: a later one may have settled what would be sent again.
-  for (const WorkerSlot slot : std::exchange(resends, {})) resend_unconfirmed(slot, 0);
+  for (const WorkerSlot slot : std::exchange(resends, {})) resend_unshown(slot);
   assign();
   effects.changed = table.take_changed();
   return std::exchange(effects, {});
@@ -49,7 +49,7 @@ void Core::Impl::run_timers() {
         break;
       case resend:
         workers.edit(timer.id).resend_armed = false;
-        resend_unconfirmed(timer.id, options.lease_timeout_ms);
+        resend_silent(timer.id);
         break;
       default:
         mark_hungry(timer.id);

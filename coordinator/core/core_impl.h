@@ -72,7 +72,12 @@ struct Core::Impl {
   // Which of the named leases the worker may keep; the others go into the answer.
   std::vector<LeaseId> reconcile(WorkerSlot slot, const std::vector<LeaseId>& held, bool was_known);
   bool keep_held(WorkerSlot slot, const LeaseId& held);
-  void resend_unconfirmed(WorkerSlot slot, std::int64_t older_than_ms);
+  void confirm(LeaseSlot lease);
+  // Sends again what the last hello did not show, or what nothing was heard of for long: a lease
+  // that the coordinator believes in and the worker does not know would never end.
+  void resend_unshown(WorkerSlot slot);
+  void resend_silent(WorkerSlot slot);
+  void resend_leases(WorkerSlot slot, const std::vector<LeaseSlot>& leases);
   void lose_worker(WorkerSlot slot, const std::string& reason, bool charge);
   void check_silence(WorkerSlot slot);
 

@@ -99,8 +99,8 @@ struct LeaseGrant {
   std::uint32_t plan_index = 0;  // the job's place in its plan: where the loop finds the spec
   std::uint64_t affinity = 0;
 };
-// At most limits::leases_per_batch. Sent again, with the same attempts, when nothing proves that
-// they arrived: an agent ignores a lease that it holds already.
+// At most limits::leases_per_batch. Sent again, with the same attempts, when nothing was heard of
+// them for limits::lease_timeout_ms: an agent ignores a lease that it holds already.
 struct SendLeases {
   PeerId peer;
   std::vector<LeaseGrant> leases;

@@ -79,7 +79,7 @@ void Core::Impl::on_hello(const PeerId& peer, const WorkerHello& hello, bool hol
   welcome.dropped = reconcile(*slot, hello.held, was_connected);
   send(peer, std::move(welcome));
   // Given by us, not held by it: lost on the way.
-  if (was_connected) resends.insert(*slot);
+  resends.insert(*slot);
   mark_hungry(*slot);
 }
 
@@ -120,9 +120,8 @@ bool Core::Impl::keep_held(WorkerSlot slot, const LeaseId& held) {
   const Job& job = table[*index];
   if (job.attempt != held.attempt || !table.wanted(*index)) return false;
   if (const auto* leased = std::get_if<job_state::Leased>(&job.state)) {
-    LeaseEntry& lease = workers.edit_lease(leased->lease);
-    if (lease.worker != slot) return false;
-    lease.confirmed = true;
+    if (workers.lease(leased->lease).worker != slot) return false;
+    confirm(leased->lease);
     return true;
   }
   // Thought lost, nobody else has it yet, and here it is: no step of it is wasted.
@@ -130,7 +129,7 @@ bool Core::Impl::keep_held(WorkerSlot slot, const LeaseId& held) {
                     std::holds_alternative<job_state::Failed>(job.state);
   if (!idle || !job.attempt_lost) return false;
   const LeaseSlot lease = workers.give(slot, *index, job.attempt, expected_ms(job.kind), now);
-  workers.edit_lease(lease).confirmed = true;
+  confirm(lease);
   table.edit(*index).attempt_lost = false;
   table.set_state(*index, job_state::Leased{lease});
   job_fact(*index, LeasedFact{workers[slot].name, wall});
@@ -138,23 +137,42 @@ bool Core::Impl::keep_held(WorkerSlot slot, const LeaseId& held) {
   return true;
 }
 
-void Core::Impl::resend_unconfirmed(WorkerSlot slot, std::int64_t older_than_ms) {
+void Core::Impl::confirm(LeaseSlot lease) {
+  LeaseEntry& entry = workers.edit_lease(lease);
+  entry.confirmed = true;
+  entry.last_sign = now;
+}
+
+void Core::Impl::resend_unshown(WorkerSlot slot) {
+  std::vector<LeaseSlot> unshown;
+  for (const LeaseSlot lease : workers.leases_of(slot)) {
+    if (!workers.lease(lease).confirmed) unshown.push_back(lease);
+  }
+  resend_leases(slot, unshown);
+}
+
+void Core::Impl::resend_silent(WorkerSlot slot) {
+  std::vector<LeaseSlot> silent_leases;
+  for (const LeaseSlot lease : workers.leases_of(slot)) {
+    if (now - workers.lease(lease).last_sign >= options.lease_timeout_ms) {
+      silent_leases.push_back(lease);
+    }
+  }
+  resend_leases(slot, silent_leases);
+}
+
+void Core::Impl::resend_leases(WorkerSlot slot, const std::vector<LeaseSlot>& leases) {
   const Worker& worker = workers[slot];
-  if (!worker.peer) return;
+  if (!worker.live || !worker.peer) return;
   SendLeases message{*worker.peer, {}};
-  bool any_left = false;
-  for (const LeaseSlot l : workers.leases_of(slot)) {
-    const LeaseEntry& lease = workers.lease(l);
-    if (lease.confirmed) continue;
-    any_left = true;
-    if (now - lease.given < older_than_ms) continue;
-    message.leases.push_back(describe(lease));
+  for (const LeaseSlot lease : leases) {
+    message.leases.push_back(describe(workers.lease(lease)));
     if (message.leases.size() == limits::leases_per_batch) {
       effects.sends.push_back(std::exchange(message, SendLeases{*worker.peer, {}}));
     }
   }
   if (!message.leases.empty()) effects.sends.push_back(std::move(message));
-  if (any_left && !worker.resend_armed) {
+  if (worker.leases > 0 && !worker.resend_armed) {
     workers.edit(slot).resend_armed = true;
     set_timer(now + options.lease_timeout_ms, resend, slot, worker.generation);
   }
@@ -162,9 +180,8 @@ void Core::Impl::resend_unconfirmed(WorkerSlot slot, std::int64_t older_than_ms)
 
 void Core::Impl::on_progress(const PeerId& peer, const Progress& progress) {
   if (const auto slot = current_lease(progress.lease)) {
-    LeaseEntry& lease = workers.edit_lease(*slot);
-    lease.confirmed = true;
-    lease.progress = progress;
+    confirm(*slot);
+    workers.edit_lease(*slot).progress = progress;
     return;
   }
   send(peer, CancelLease{progress.lease});

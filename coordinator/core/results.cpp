@@ -52,7 +52,7 @@ void Core::Impl::on_result(const PeerId& peer, ResultMessage message,
     drop_result(peer, message.lease, why_not);
     return;
   }
-  if (const auto lease = current_lease(message.lease)) workers.edit_lease(*lease).confirmed = true;
+  if (const auto lease = current_lease(message.lease)) confirm(*lease);
   if (!missing_artifacts.empty()) {
     defer(peer, std::move(message), std::move(missing_artifacts));
     return;

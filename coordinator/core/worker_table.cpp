@@ -86,7 +86,7 @@ LeaseSlot WorkerTable::give(WorkerSlot slot, JobIndex job, Attempt attempt, doub
   entry.worker = slot;
   entry.previous = worker.last_lease;
   entry.expected_ms = expected_ms;
-  entry.given = now;
+  entry.given = entry.last_sign = now;
   if (worker.last_lease != no_index) leases_[worker.last_lease].next = lease;
   if (worker.first_lease == no_index) worker.first_lease = lease;
   worker.last_lease = lease;

@@ -24,8 +24,9 @@ struct LeaseEntry {
   LeaseSlot previous = no_index;
   LeaseSlot next = no_index;
   double expected_ms = 0;
-  bool confirmed = false;  // the worker has named it since: it arrived
+  bool confirmed = false;  // the worker has named it since its last hello, or since it was given
   MonotonicMs given{};
+  MonotonicMs last_sign{};  // when it was given, or the worker last named it
   std::optional<Progress> progress;
 };
 

@@ -131,18 +131,40 @@ TEST_CASE("leases that could not be sent are ready again at once, uncharged") {
   CHECK(driver.lease("train").attempt == 2);
 }
 
-TEST_CASE("leases that nothing proves to have arrived are sent again under the same attempt") {
+TEST_CASE("leases that nothing is heard of are sent again under the same attempt") {
   CoreDriver driver;
   driver.submit(PlanBuilder().jobs("train", 2));
   driver.connect("w", {"train"}, 2);
-  driver.from("w", Progress{driver.lease("train:0"), 1, 2, {}});
+  Effects later;
+  for (int i = 0; i < 20; ++i) {
+    driver.from("w", Progress{driver.lease("train:0"), 1, 2, {}});
+    Effects step = driver.advance(limits::heartbeat_ms);
+    std::move(step.sends.begin(), step.sends.end(), std::back_inserter(later.sends));
+  }
+  CHECK(leases_to(later, "w") == std::vector{LeaseId{key_of("train:1"), 1}});
+}
+
+// Found by the simulation: the lease stayed with the live worker for ever.
+TEST_CASE(
+    "a lease taken up again by a hello that was overtaken by its cancellation is sent again") {
+  CoreDriver driver;
+  driver.submit(PlanBuilder().job("train"));
+  driver.connect("w", {"train"});
+  const LeaseId lease = driver.lease("train");
+  driver.advance(limits::lease_timeout_ms);
+  REQUIRE(driver.state("train") == "ready");
+  CHECK(messages_to<CancelLease>(driver.from("w", Progress{lease, 1, 2, {}}), "w").size() == 1);
+  WorkerHello stale = CoreDriver::hello("w", {"train"});
+  stale.held = {lease};
+  driver.from("w", stale);
+  REQUIRE(driver.state("train") == "leased");
   Effects later;
   for (int i = 0; i < 20; ++i) {
     driver.from("w", Heartbeat{});
     Effects step = driver.advance(limits::heartbeat_ms);
     std::move(step.sends.begin(), step.sends.end(), std::back_inserter(later.sends));
   }
-  CHECK(leases_to(later, "w") == std::vector{LeaseId{key_of("train:1"), 1}});
+  CHECK(leases_to(later, "w") == std::vector{lease});
 }
 
 }  // namespace prefgrid
