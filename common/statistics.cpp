@@ -43,6 +43,15 @@ double percentile(const std::vector<double>& sorted, double p) {
   return sorted[below] + (place - std::floor(place)) * (sorted[above] - sorted[below]);
 }
 
+bool all_finite(std::span<const double> values) {
+  return std::all_of(values.begin(), values.end(),
+                     [](double value) { return std::isfinite(value); });
+}
+
+std::array<std::uint32_t, 2> key_of(std::uint64_t seed) {
+  return {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)};
+}
+
 }  // namespace
 
 double mean(std::span<const double> values) {
@@ -55,15 +64,13 @@ double mean(std::span<const double> values) {
 Interval bootstrap_mean(std::span<const double> per_user, std::uint64_t seed, int draws) {
   PREFGRID_CHECK(draws > 0, std::to_string(draws) + " draws");
   PREFGRID_CHECK(per_user.size() <= std::numeric_limits<std::uint32_t>::max(), "too many values");
-  const bool finite = std::all_of(per_user.begin(), per_user.end(),
-                                  [](double value) { return std::isfinite(value); });
-  if (per_user.empty() || !finite) return {not_a_number, not_a_number};
+  if (per_user.empty() || !all_finite(per_user)) return {not_a_number, not_a_number};
 
   // Measured from the first value, so that equal values give exactly themselves.
   const double origin = per_user.front();
   std::vector<double> shifted(per_user.begin(), per_user.end());
   for (double& value : shifted) value -= origin;
-  const std::array key{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)};
+  const std::array key = key_of(seed);
   std::vector<double> means(static_cast<std::size_t>(draws));
   for (std::size_t draw = 0; draw < means.size(); ++draw) {
     means[draw] = resample_sum(shifted, static_cast<std::uint32_t>(draw), key) /
@@ -71,6 +78,23 @@ Interval bootstrap_mean(std::span<const double> per_user, std::uint64_t seed, in
   }
   std::sort(means.begin(), means.end());
   return {origin + percentile(means, 0.025), origin + percentile(means, 0.975)};
+}
+
+Interval bootstrap_ratio(std::span<const double> sums, std::span<const double> counts,
+                         std::uint64_t seed, int draws) {
+  PREFGRID_CHECK(draws > 0, std::to_string(draws) + " draws");
+  PREFGRID_CHECK(sums.size() == counts.size(), "each user has a sum and a count");
+  PREFGRID_CHECK(sums.size() <= std::numeric_limits<std::uint32_t>::max(), "too many values");
+  if (sums.empty() || !all_finite(sums) || !all_finite(counts)) return {not_a_number, not_a_number};
+
+  const std::array key = key_of(seed);
+  std::vector<double> ratios(static_cast<std::size_t>(draws));
+  for (std::size_t draw = 0; draw < ratios.size(); ++draw) {
+    const auto resample = static_cast<std::uint32_t>(draw);  // the same users above and below
+    ratios[draw] = resample_sum(sums, resample, key) / resample_sum(counts, resample, key);
+  }
+  std::sort(ratios.begin(), ratios.end());
+  return {percentile(ratios, 0.025), percentile(ratios, 0.975)};
 }
 
 }  // namespace prefgrid

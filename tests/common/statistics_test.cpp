@@ -117,4 +117,23 @@ TEST_CASE("2,000 draws over 1,000 users take milliseconds of processor time") {
 #endif
 }
 
+TEST_CASE("a pooled figure with equal counts has the interval of the mean") {
+  const auto sums = normal_sample(40, 3, 2);
+  const std::vector<double> counts(sums.size(), 4);
+  std::vector<double> means = sums;
+  for (double& value : means) value /= 4;
+  const Interval pooled = bootstrap_ratio(sums, counts, test_seed());
+  const Interval macro = bootstrap_mean(means, test_seed());
+  CHECK(pooled.low == doctest::Approx(macro.low).epsilon(1e-12));
+  CHECK(pooled.high == doctest::Approx(macro.high).epsilon(1e-12));
+}
+
+TEST_CASE("a pooled figure weighs users by their items: for two, the bounds are theirs") {
+  // 9 of 10 and 0 of 2: each alone has probability 1/4, far over 2.5 %.
+  const Interval interval =
+      bootstrap_ratio(std::vector<double>{9, 0}, std::vector<double>{10, 2}, test_seed());
+  CHECK(interval.low == 0);
+  CHECK(interval.high == 0.9);
+}
+
 }  // namespace prefgrid
