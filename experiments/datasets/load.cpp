@@ -100,6 +100,7 @@ Result<LoadedDataset> load_xorg(const Section& section) {
   XorgOptions options;
   options.min_items = section.integer("min_items");
   options.max_items = section.integer("max_items");
+  options.max_users = section.integer("max_users");
   options.unseen_share = section.real("unseen_share");
   options.context_pairs = section.integer("context_pairs");
   options.split_seed = section.integer("split_seed");

@@ -58,6 +58,7 @@ std::vector<DatasetRow> dataset_rows() {
   xorg.fields = {path,
                  integer("min_items", 50, 50, 100'000, "a user has at least so many items"),
                  integer("max_items", 150, 50, 100'000, "a user keeps at most so many items"),
+                 integer("max_users", 0, 0, 100'000, "at most so many users, by hash; 0: all"),
                  unseen_share,
                  context_pairs(),
                  split_seed(),

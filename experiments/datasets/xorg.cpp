@@ -143,12 +143,28 @@ class Importer {
     for (std::size_t i = 0; i < items.size(); ++i) items[i] = order[i].second;
   }
 
+  std::set<std::string> chosen_authors(
+      const std::map<std::string, std::vector<ItemIndex>>& by_author) const {
+    std::vector<std::pair<std::uint64_t, std::string>> order;
+    for (const auto& [author, items] : by_author) {
+      if (items.size() < static_cast<std::size_t>(options_.min_items)) continue;
+      order.emplace_back(split_hash("user", 0, author), author);
+    }
+    std::ranges::sort(order);
+    const auto most = static_cast<std::size_t>(options_.max_users);
+    if (most > 0 && order.size() > most) order.resize(most);
+    std::set<std::string> chosen;
+    for (auto& [hash, author] : order) chosen.insert(std::move(author));
+    return chosen;
+  }
+
   // Authors with enough items become users, with at most max_items; the others are the corpus.
   void choose_users() {
     std::map<std::string, std::vector<ItemIndex>> by_author;
     for (ItemIndex i = 0; i < items_.size(); ++i) by_author[items_[i].author].push_back(i);
+    const std::set<std::string> chosen = chosen_authors(by_author);
     for (auto& [author, items] : by_author) {
-      if (items.size() < static_cast<std::size_t>(options_.min_items)) {
+      if (!chosen.contains(author)) {
         for (const ItemIndex i : items) add_corpus(items_[i]);
         continue;
       }

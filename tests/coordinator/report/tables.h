@@ -15,9 +15,10 @@ inline JobKey key_named(const std::string& name) {
 
 // One planned job that fills one cell, with its result.
 struct TinyGrid {
-  Plan plan{"tiny", {}, {}};
+  Plan plan;
   std::map<JobKey, JobResult> results;
 
+  TinyGrid() { plan.experiment = "tiny"; }
   void add(const std::string& name, CellLabel cell, std::vector<Metric> metrics) {
     add_missing(name, std::move(cell));
     JobResult result;

@@ -148,6 +148,25 @@ std::string many_authors() {
   return text;
 }
 
+TEST_CASE("max_users keeps the same few people whatever the split, and the others are corpus") {
+  XorgOptions options;
+  options.max_users = 3;
+  const auto users_of = [&](std::int64_t split_seed) {
+    options.split_seed = split_seed;
+    const Result<LoadedDataset> loaded = import_xorg({{"log", many_authors(), ""}}, options);
+    REQUIRE(loaded.ok());
+    CHECK(check_leaks(loaded->dataset).empty());
+    std::set<std::string> ids;
+    for (const User& user : loaded->dataset.users) ids.insert(user.id);
+    for (const CorpusItem& item : loaded->dataset.corpus) CHECK(!ids.contains(item.author));
+    CHECK(loaded->dataset.corpus.size() > 42);
+    return ids;
+  };
+  const std::set<std::string> users = users_of(1);
+  CHECK(users.size() == 3);
+  CHECK(users == users_of(2));
+}
+
 TEST_CASE("users, caps, splits and given sets follow the rules, and nothing leaks") {
   const Result<LoadedDataset> loaded = import_xorg({{"log", many_authors(), ""}}, XorgOptions{});
   REQUIRE(loaded.ok());
