@@ -65,7 +65,7 @@ TEST_CASE("a malformed data line is refused by file and line") {
       "\n{\"id\":\"2\",\n");
   workspace.write("bad.yaml",
                   "experiment: bad\ndataset: {kind: jsonl, path: pairs.jsonl}\n"
-                  "models:\n  toy: {d_model: 32, layers: 2, heads: 2}\n"
+                  "models:\n  toy: {d_model: 32, layers: 2, heads: 2, kv_heads: 2}\n"
                   "methods: [global_bt]\ndecoding: [args]\nseeds: [0]\n");
   check_refused(workspace, workspace.prefgrid({"run", "bad.yaml"}), {"pairs.jsonl:2"});
 }
@@ -103,7 +103,7 @@ TEST_CASE("a port in use is refused by name") {
   const std::string endpoint = tcp_endpoint(holder);
   const Finished second =
       workspace.prefgrid({"coordinator", "--store", store("b"), "--listen", endpoint});
-  check_refused(workspace, second, {endpoint, "in use"});
+  check_refused(workspace, second, {endpoint, "another process uses this address"});
 }
 
 }  // namespace prefgrid
