@@ -1,8 +1,7 @@
-#include <fmt/format.h>
-
 #include <cstdio>
 #include <memory>
 
+#include "common/text.h"
 #include "coordinator/cli/questions.h"
 #include "coordinator/cli/value_json.h"
 #include "coordinator/cli/verb.h"
@@ -13,6 +12,7 @@ namespace {
 struct ExplainOptions {
   Target target;
   std::string job;
+  std::string artifact;
   bool json = false;
 };
 
@@ -40,11 +40,30 @@ void print_history(const Value& answer) {
   }
 }
 
+// One of the files that the job made, as it is.
+int print_artifact(Questions& questions, const Value& answer, const std::string& name) {
+  const Value result = field_or<ValueMap>(answer, "result", {});
+  std::string known;
+  for (const Value& artifact : field_or<ValueList>(result, "artifacts", {})) {
+    known += (known.empty() ? "" : ", ") + text_field(artifact, "name");
+    if (text_field(artifact, "name") != name) continue;
+    const auto digest = ArtifactDigest::from_hex(text_field(artifact, "digest"));
+    if (!digest) return report_error({ErrorCode::internal, "the answer names no digest"});
+    const auto content = questions.artifact(*digest);
+    if (!content) return report_error(content.error());
+    std::fwrite(content->data(), 1, content->size(), stdout);
+    return exit_done;
+  }
+  return report_error({ErrorCode::not_found, "the job has no artefact " + quoted(name) +
+                                                 "; it has: " + (known.empty() ? "none" : known)});
+}
+
 int explain(const ExplainOptions& options) {
   auto questions = Questions::open(options.target);
   if (!questions) return report_error(questions.error());
   auto answer = questions->ask("explain", {{"job", options.job}});
   if (!answer) return report_error(answer.error());
+  if (!options.artifact.empty()) return print_artifact(*questions, *answer, options.artifact);
   if (options.json) {
     std::printf("%s\n", value_to_json(*answer).dump(2).c_str());
     return exit_done;
@@ -65,6 +84,8 @@ VerbAction define_explain(CLI::App& command) {
   command.add_option("job", options->job, "The first digits (at least 4) of the job's key")
       ->required();
   add_target_options(command, options->target);
+  command.add_option("--artifact", options->artifact,
+                     "Print one of the files that the job made, e.g. generations.jsonl");
   command.add_flag("--json", options->json, "Print JSON");
   return [options] { return explain(*options); };
 }

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "common/limits.h"
 #include "coordinator/report/aggregate.h"
 
 namespace prefgrid {
@@ -69,6 +70,11 @@ Result<Questions> Questions::open(const Target& target, const std::string& exper
 Result<Value> Questions::ask(const std::string& verb, const ValueMap& arguments) {
   if (client_) return client_->request(verb, arguments);
   return answer(cli_queries(), verb, arguments, offline_->views());
+}
+
+Result<std::string> Questions::artifact(const ArtifactDigest& digest) {
+  if (client_) return client_->get_artifact(digest, limits::shown_artifact_bytes);
+  return offline_->views().store.artifact(digest, limits::shown_artifact_bytes);
 }
 
 }  // namespace prefgrid

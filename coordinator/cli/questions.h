@@ -27,6 +27,8 @@ class Questions {
   // --connect, else --store, else the folder runs/<experiment> if `experiment` is given.
   static Result<Questions> open(const Target& target, const std::string& experiment = "");
   Result<Value> ask(const std::string& verb, const ValueMap& arguments);
+  // The content of an artefact. Refuses more than limits::shown_artifact_bytes.
+  Result<std::string> artifact(const ArtifactDigest& digest);
 
  private:
   Questions() = default;

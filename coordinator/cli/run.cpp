@@ -109,7 +109,7 @@ int finish(Client& client, std::int64_t experiment, const fs::path& out, bool js
   const auto outputs = outputs_from_value(*answer);
   if (!outputs) return report_error(outputs.error());
   if (auto written = write_outputs(*outputs, out); !written) return report_error(written.error());
-  std::fputs(json ? to_json(outputs->table).c_str() : to_text(outputs->table).c_str(), stdout);
+  std::fputs((json ? to_json(outputs->table, -1) : to_text(outputs->table)).c_str(), stdout);
   if (!json) {
     std::printf("\nwritten: %s, %s\n", (out / "results.csv").c_str(),
                 (out / "report.html").c_str());

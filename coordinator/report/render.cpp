@@ -222,7 +222,7 @@ std::string to_csv(const ResultTable& table) {
   return out;
 }
 
-std::string to_json(const ResultTable& table) {
+std::string to_json(const ResultTable& table, int indent) {
   using Json = nlohmann::ordered_json;
   const auto optional = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
   Json rows = Json::array();
@@ -256,7 +256,7 @@ std::string to_json(const ResultTable& table) {
                        {"reason", c.reason}});
   }
   const Json out = {{"experiment", table.experiment}, {"rows", rows}, {"missing", missing}};
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return out.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string to_text(const ResultTable& table) {

@@ -145,16 +145,16 @@ class Importer {
 
   std::set<std::string> chosen_authors(
       const std::map<std::string, std::vector<ItemIndex>>& by_author) const {
-    std::vector<std::pair<std::uint64_t, std::string>> order;
+    std::vector<std::pair<std::size_t, std::string>> order;
     for (const auto& [author, items] : by_author) {
       if (items.size() < static_cast<std::size_t>(options_.min_items)) continue;
-      order.emplace_back(split_hash("user", 0, author), author);
+      order.emplace_back(items.size(), author);
     }
-    std::ranges::sort(order);
+    std::ranges::sort(order, std::greater<>());
     const auto most = static_cast<std::size_t>(options_.max_users);
     if (most > 0 && order.size() > most) order.resize(most);
     std::set<std::string> chosen;
-    for (auto& [hash, author] : order) chosen.insert(std::move(author));
+    for (auto& [items, author] : order) chosen.insert(std::move(author));
     return chosen;
   }
 

@@ -15,7 +15,7 @@ namespace prefgrid {
 struct XorgOptions {
   std::int64_t min_items = 50;   // a user has at least so many
   std::int64_t max_items = 150;  // and at most so many, chosen by hash of the commit id
-  std::int64_t max_users = 0;    // at most so many, chosen by hash of the author; 0: all
+  std::int64_t max_users = 0;    // at most so many, those with the most items; 0: all
   double unseen_share = 0.5;     // of the users
   std::int64_t context_pairs = 8;
   std::int64_t split_seed = 1;
