@@ -10,7 +10,7 @@ packages=(
   libyaml-cpp-dev nlohmann-json3-dev            # specs; JSON in and out
   libcli11-dev libspdlog-dev                    # command line; logs
   libssl-dev libpcre2-dev zlib1g-dev            # SHA-256; pre-tokenizer pattern; .gz data
-  libtorch-dev libopenblas0-openmp              # the executor; a fast BLAS that obeys OMP_NUM_THREADS
+  libtorch-dev libopenblas-openmp-dev           # the executor; a fast BLAS that obeys OMP_NUM_THREADS
   doctest-dev                                   # tests
 )
 
