@@ -10,7 +10,7 @@
 
 namespace prefgrid {
 
-// Exit codes, documented in `prefgrid --help` and docs/command-line.md.
+// Exit codes, documented in `prefgrid --help`.
 enum ExitCode : int {
   exit_done = 0,
   exit_incomplete = 1,    // finished, but some cells failed or are missing; or it failed midway

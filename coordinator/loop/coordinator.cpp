@@ -62,6 +62,7 @@ Coordinator::~Coordinator() = default;
 
 Result<std::unique_ptr<Coordinator>> Coordinator::start(CoordinatorOptions options) {
   auto impl = std::make_unique<Impl>(std::move(options));
+  PREFGRID_TRY(impl->try_endpoints());
   PREFGRID_TRY(impl->open());
   PREFGRID_TRY(impl->listen());
   impl->bulk->start();
@@ -84,6 +85,20 @@ const std::vector<std::string>& Coordinator::bulk_endpoints() const {
   return impl_->bulk->endpoints();
 }
 
+// An endpoint that cannot be had is refused before a store is made or touched.
+Result<void> Coordinator::Impl::try_endpoints() {
+  for (const ListenOn& endpoint : options.listen) {
+    if (!is_local(endpoint.control) && !options.trust_network) {
+      return invalid_input(endpoint.control +
+                           " is open to other machines, and whoever reaches it may command this "
+                           "coordinator: listen on 127.0.0.1, or say that the network is trusted "
+                           "(--trust-network)");
+    }
+    PREFGRID_ASSIGN(const RouterSocket free, RouterSocket::bind(context, endpoint.control));
+  }
+  return {};
+}
+
 Result<void> Coordinator::Impl::open() {
   PREFGRID_ASSIGN(store, Store::open(options.store, options.holder));
   PREFGRID_ASSIGN(Restored restored,
@@ -101,11 +116,6 @@ Result<void> Coordinator::Impl::listen() {
   PREFGRID_TRY(sockets.bind(context, "ipc://" + (folder / "control").string()));
   std::vector<std::string> bulk_endpoints{"ipc://" + (folder / "bulk").string()};
   for (const ListenOn& endpoint : options.listen) {
-    if (!is_local(endpoint.control) && !options.trust_network) {
-      return invalid_input(endpoint.control +
-                           " is open to other machines, and whoever reaches it may command this "
-                           "coordinator: listen on 127.0.0.1, or say that the network is trusted");
-    }
     PREFGRID_TRY(sockets.bind(context, endpoint.control));
     const std::string& bound = sockets.endpoints().back();
     bulk_endpoints.push_back(endpoint.bulk.empty() ? bound.substr(0, bound.rfind(':')) + ":*"

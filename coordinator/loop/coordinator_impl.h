@@ -70,6 +70,7 @@ struct Coordinator::Impl {
   explicit Impl(CoordinatorOptions given) : options(std::move(given)) {}
 
   // coordinator.cpp
+  Result<void> try_endpoints();
   Result<void> open();
   Result<void> listen();
   Result<bool> cycle();  // whether anything happened

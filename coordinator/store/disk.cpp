@@ -17,6 +17,15 @@ std::string mebibytes(std::uint64_t bytes) {
   return std::to_string(bytes >> 20) + " MiB";
 }
 
+std::filesystem::path nearest_existing(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  std::filesystem::path place = std::filesystem::absolute(folder, ignored);
+  while (place.has_relative_path() && !std::filesystem::exists(place, ignored)) {
+    place = place.parent_path();
+  }
+  return place;
+}
+
 }  // namespace
 
 Result<std::uint64_t> free_bytes(const std::filesystem::path& folder) {
@@ -28,7 +37,7 @@ Result<std::uint64_t> free_bytes(const std::filesystem::path& folder) {
 }
 
 Result<void> check_room_to_start(const std::filesystem::path& folder) {
-  PREFGRID_ASSIGN(const std::uint64_t free, free_bytes(folder));
+  PREFGRID_ASSIGN(const std::uint64_t free, free_bytes(nearest_existing(folder)));
   if (free >= limits::free_bytes_to_start) return {};
   return Error{ErrorCode::out_of_space, "the disk of " + folder.string() + " has " +
                                             mebibytes(free) + " free; a store needs " +

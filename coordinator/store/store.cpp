@@ -37,11 +37,11 @@ Store::Store(std::filesystem::path folder) : folder_(std::move(folder)) {}
 Store::~Store() = default;
 
 Result<std::unique_ptr<Store>> Store::open(const std::filesystem::path& folder, HolderTimes times) {
+  PREFGRID_TRY(check_room_to_start(folder));
   std::error_code problem;
   std::filesystem::create_directories(folder, problem);
   if (problem) return os_error(problem.value(), "cannot make the store " + folder.string());
   std::unique_ptr<Store> store(new Store(std::filesystem::absolute(folder)));
-  PREFGRID_TRY(check_room_to_start(folder));
   PREFGRID_ASSIGN(store->holder_, Holder::acquire(store->folder_, times));
   if (!Database::exists(database_path(store->folder_))) PREFGRID_TRY(store->create());
   const std::string file = (store->folder_ / "acknowledged").string();

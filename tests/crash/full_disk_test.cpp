@@ -61,7 +61,7 @@ TEST_CASE("scenario: the disk is almost full at the start; the refusal says how 
   REQUIRE(!store.ok());
   CHECK(store.error().code == ErrorCode::out_of_space);
   CHECK(store.error().message.find("needs 64 MiB") != std::string::npos);
-  CHECK(!std::filesystem::exists(disk.store() / "db"));
+  CHECK(!std::filesystem::exists(disk.store()));
 }
 
 TEST_CASE(

@@ -104,6 +104,7 @@ TEST_CASE("a port in use is refused by name") {
   const Finished second =
       workspace.prefgrid({"coordinator", "--store", store("b"), "--listen", endpoint});
   check_refused(workspace, second, {endpoint, "another process uses this address"});
+  CHECK(!std::filesystem::exists(store("b")));
 }
 
 }  // namespace prefgrid
