@@ -39,20 +39,13 @@ struct TextTable {
   std::size_t label_columns = 0;  // left-aligned; the figures are right-aligned
 };
 
-std::string figure_text(const std::optional<SummaryFigure>& figure) {
-  if (!figure) return "";
-  if (!figure->low || !figure->high) return fmt::format("{:.3f}", figure->value);
-  return fmt::format("{:.1f} ±{:.1f}", figure->value, (*figure->high - *figure->low) / 2);
-}
-
 std::string figure_interval(const std::optional<SummaryFigure>& figure) {
   if (!figure) return "";
   if (!figure->low || !figure->high) return fmt::format("{:.3f}", figure->value);
   return fmt::format("{:.1f} [{:.1f}, {:.1f}]", figure->value, *figure->low, *figure->high);
 }
 
-template <class Format>
-TextTable text_table(const SummaryBlock& block, Format format_figure) {
+TextTable text_table(const SummaryBlock& block) {
   TextTable table;
   table.header = {"method", "config", "backbone", "policy", "decoding", "w", "seed"};
   table.label_columns = table.header.size();
@@ -61,7 +54,7 @@ TextTable text_table(const SummaryBlock& block, Format format_figure) {
     std::vector<std::string> row = {line.method,     line.config,   line.backbone,
                                     line.policy,     line.decoding, number(line.weight),
                                     count(line.seed)};
-    for (const auto& figure : line.figures) row.push_back(format_figure(figure));
+    for (const auto& figure : line.figures) row.push_back(figure_interval(figure));
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -263,7 +256,7 @@ std::string to_text(const ResultTable& table) {
   std::string out;
   for (const SummaryBlock& block : summarise(table)) {
     out += "\n" + block.title + "\n";
-    out += aligned(without_empty_columns(text_table(block, figure_text)));
+    out += aligned(without_empty_columns(text_table(block)));
   }
   if (table.profiles.size() > 1) {
     out += fmt::format("\nThese figures mix {} numerics profiles; see report.html.\n",
@@ -290,7 +283,7 @@ std::string to_html(const ResultTable& table, const Provenance& provenance) {
   out += std::string("<p class=\"note\">") + html_legend + "</p>\n";
   for (const SummaryBlock& block : summarise(table)) {
     out += "<h2>" + html_escape(block.title) + "</h2>\n";
-    out += html_table(without_empty_columns(text_table(block, figure_interval)));
+    out += html_table(without_empty_columns(text_table(block)));
   }
   if (!table.missing.empty()) {
     out += fmt::format("<h2>Missing cells ({})</h2>\n", table.missing.size());
