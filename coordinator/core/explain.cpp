@@ -127,7 +127,7 @@ std::string Core::Impl::why_waiting(JobIndex index) const {
     return "attempt " + std::to_string(job.attempt) + " failed and is tried again soon: " + last;
   }
   if (std::holds_alternative<job_state::Quarantined>(job.state)) {
-    return "failed too often; after a repair: retry --failed. Last: " + last;
+    return "failed too often, and is not tried again. Last: " + last;
   }
   if (std::holds_alternative<job_state::Cancelled>(job.state)) return "cancelled";
   return "";

@@ -13,7 +13,7 @@
 namespace prefgrid {
 namespace {
 
-// By held-out loss of the completions: prompts teach the language, completions the task.
+// A choice that has not been tuned: prompts teach the language, completions the task.
 constexpr float prompt_weight = 0.3F;
 constexpr std::uint64_t curve_points = 50;
 
