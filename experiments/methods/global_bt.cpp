@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
 #include <string>
 
 #include "common/random.h"
@@ -75,30 +76,34 @@ Result<PairTokens> pair_tokens(const Tokenizer& tokenizer, const PairItem& pair,
 
 at::Tensor bradley_terry_loss(const Transformer& backbone, const at::Tensor& head,
                               const std::vector<const PairTokens*>& batch) {
-  // Rows: the chosen sides, then the rejected ones. Padding stands behind and is never looked at.
-  std::size_t time = 0;
-  for (const PairTokens* pair : batch) {
-    time = std::max(time,
-                    pair->prompt.size() + std::max(pair->chosen.size(), pair->rejected.size()) - 1);
+  // One row for the whole batch: a pair is a segment, its prompt the trunk, its sides the branches.
+  std::vector<std::int64_t> tokens;
+  std::vector<std::int64_t> segments;
+  std::vector<std::int64_t> branches;
+  std::vector<std::int64_t> last[2];  // of the chosen sides, and of the rejected ones
+  const auto append = [&](std::span<const TokenId> part, std::size_t pair, std::int64_t branch) {
+    tokens.insert(tokens.end(), part.begin(), part.end());
+    segments.resize(tokens.size(), static_cast<std::int64_t>(pair));
+    branches.resize(tokens.size(), branch);
+    return static_cast<std::int64_t>(tokens.size()) - 1;
+  };
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const std::int64_t prompt_end = append(batch[i]->prompt, i, 0);
+    for (const std::size_t side : {0U, 1U}) {
+      const std::span<const TokenId> all = side == 0 ? batch[i]->chosen : batch[i]->rejected;
+      const auto response = all.first(all.size() - 1);  // without EOS
+      last[side].push_back(
+          response.empty() ? prompt_end : append(response, i, static_cast<std::int64_t>(side) + 1));
+    }
   }
-  const auto pairs = static_cast<std::int64_t>(batch.size());
-  const auto length = static_cast<std::int64_t>(time);
-  at::Tensor tokens = at::zeros({2 * pairs, length}, at::kLong);
-  at::Tensor last = at::empty({2 * pairs}, at::kLong);
-  for (std::int64_t row = 0; row < 2 * pairs; ++row) {
-    const PairTokens& pair = *batch[static_cast<std::size_t>(row % pairs)];
-    const std::vector<TokenId>& side = row < pairs ? pair.chosen : pair.rejected;
-    auto* cell = tokens.data_ptr<std::int64_t>() + row * length;
-    cell = std::copy(pair.prompt.begin(), pair.prompt.end(), cell);
-    std::copy(side.begin(), side.end() - 1, cell);
-    last.data_ptr<std::int64_t>()[row] =
-        row * length + static_cast<std::int64_t>(pair.prompt.size() + side.size()) - 2;
-  }
-  const at::Tensor hidden = backbone.train_forward(tokens);
-  const at::Tensor states = hidden.reshape({2 * pairs * length, -1}).index_select(0, last);
-  const at::Tensor rewards = at::mv(states, head);
-  const at::Tensor difference = rewards.narrow(0, 0, pairs) - rewards.narrow(0, pairs, pairs);
-  return at::softplus(-difference).mean();
+  const auto row = [](const std::vector<std::int64_t>& values) {
+    return at::tensor(values, at::kLong).unsqueeze(0);
+  };
+  const at::Tensor hidden = backbone.train_forward(row(tokens), row(segments), row(branches))[0];
+  const auto rewards = [&](const std::vector<std::int64_t>& rows) {
+    return at::mv(hidden.index_select(0, at::tensor(rows, at::kLong)), head);
+  };
+  return at::softplus(rewards(last[1]) - rewards(last[0])).mean();
 }
 
 Result<GlobalBtTraining> train_global_bt(

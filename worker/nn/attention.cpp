@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "worker/nn/kernels.h"
@@ -39,29 +40,33 @@ struct Tile {
   std::int64_t width;
 };
 template <class Body>
-void for_each_tile(std::int64_t rows, const std::int32_t* starts, const Body& body) {
+void for_each_tile(std::int64_t rows, const Visible* visible, const Body& body) {
   for (std::int64_t first = 0; first < rows; first += tile_rows) {
     const std::int64_t count = std::min(tile_rows, rows - first);
-    const std::int64_t begin = starts[first];
+    const std::int64_t begin = visible[first].first;
     body(Tile{first, count, begin, first + count - begin});
   }
 }
 
-// Zero outside the keys that query `row` sees; `visible` works on those inside.
-template <class Visible>
-void mask_row(const Tile& tile, std::int64_t row, const std::int32_t* starts, float* scores,
-              const Visible& visible) {
+// Zero outside the keys that query `row` sees; `body` works on those inside, of which it must leave
+// -inf as 0.
+template <class Body>
+void mask_row(const Tile& tile, std::int64_t row, const Visible* visible, float* scores,
+              const Body& body) {
   float* line = scores + row * tile.width;
-  const std::int64_t from = starts[tile.first + row] - tile.begin;
+  const Visible& sees = visible[tile.first + row];
+  const std::int64_t from = sees.first - tile.begin;
   const std::int64_t to = tile.first + row + 1 - tile.begin;
   std::fill(line, line + from, 0.0F);
+  std::fill(line + sees.gap_begin - tile.begin, line + sees.gap_end - tile.begin,
+            -std::numeric_limits<float>::infinity());
   std::fill(line + to, line + tile.width, 0.0F);
-  visible(line + from, to - from);
+  body(line + from, to - from);
 }
 
 }  // namespace
 
-void causal_attention(const AttentionShape& shape, const float* packed, const std::int32_t* starts,
+void causal_attention(const AttentionShape& shape, const float* packed, const Visible* visible,
                       float* out, float* log_sums) {
   const std::int64_t width = shape.packed_width();
   const float scale = score_scale(shape);
@@ -69,14 +74,14 @@ void causal_attention(const AttentionShape& shape, const float* packed, const st
   for (std::int64_t job = 0; job < shape.batch * shape.heads; ++job) {
     const std::int64_t sequence = job / shape.heads;
     const Head head = head_of(shape, sequence, job % shape.heads);
-    const std::int32_t* first_keys = starts + sequence * shape.rows;
+    const Visible* sees = visible + sequence * shape.rows;
     float* sums = log_sums + job * shape.rows;
-    for_each_tile(shape.rows, first_keys, [&](const Tile& tile) {
+    for_each_tile(shape.rows, sees, [&](const Tile& tile) {
       multiply({false, true, tile.count, tile.width, shape.head_dim},
                packed + head.query + tile.first * width, width,
                packed + head.key + tile.begin * width, width, scores.data(), tile.width);
       for (std::int64_t row = 0; row < tile.count; ++row) {
-        mask_row(tile, row, first_keys, scores.data(), [&](float* line, std::int64_t size) {
+        mask_row(tile, row, sees, scores.data(), [&](float* line, std::int64_t size) {
           sums[tile.first + row] = kernels::softmax(line, size, scale);
         });
       }
@@ -88,7 +93,7 @@ void causal_attention(const AttentionShape& shape, const float* packed, const st
 }
 
 void causal_attention_backward(const AttentionShape& shape, const float* packed,
-                               const std::int32_t* starts, const float* out, const float* log_sums,
+                               const Visible* visible, const float* out, const float* log_sums,
                                const float* dout, float* dpacked) {
   const std::int64_t width = shape.packed_width();
   const std::int64_t out_width = shape.query_width();
@@ -100,9 +105,9 @@ void causal_attention_backward(const AttentionShape& shape, const float* packed,
   for (std::int64_t job = 0; job < shape.batch * shape.heads; ++job) {
     const std::int64_t sequence = job / shape.heads;
     const Head head = head_of(shape, sequence, job % shape.heads);
-    const std::int32_t* first_keys = starts + sequence * shape.rows;
+    const Visible* sees = visible + sequence * shape.rows;
     const float* sums = log_sums + job * shape.rows;
-    for_each_tile(shape.rows, first_keys, [&](const Tile& tile) {
+    for_each_tile(shape.rows, sees, [&](const Tile& tile) {
       const std::int64_t queries = head.query + tile.first * width;
       const std::int64_t keys = head.key + tile.begin * width;
       const std::int64_t values = head.value + tile.begin * width;
@@ -114,7 +119,7 @@ void causal_attention_backward(const AttentionShape& shape, const float* packed,
       for (std::int64_t row = 0; row < tile.count; ++row) {
         const std::int64_t at = outs + row * out_width;
         const float delta = kernels::dot(out + at, dout + at, depth);
-        mask_row(tile, row, first_keys, p.data(), [&](float* line, std::int64_t size) {
+        mask_row(tile, row, sees, p.data(), [&](float* line, std::int64_t size) {
           kernels::exp_shifted(scale, sums[tile.first + row], size, line);
         });
         kernels::softmax_backward(p.data() + row * tile.width, scale, delta, tile.width,

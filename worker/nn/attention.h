@@ -19,14 +19,22 @@ struct AttentionShape {
   std::int64_t packed_width() const { return (heads + 2 * kv_heads) * head_dim; }
 };
 
+// What a row attends to: the rows [first, gap_begin) and [gap_end, itself] of its sequence. Along a
+// sequence `first` never falls; first <= gap_begin <= gap_end <= the row itself.
+struct Visible {
+  std::int32_t first = 0;
+  std::int32_t gap_begin = 0;
+  std::int32_t gap_end = 0;
+};
+
 // packed: [batch·rows, packed_width]: queries, keys (both after RoPE), values of each row.
-// starts: [batch·rows]: the first row of its sequence that a row attends to; never falls.
-// out: [batch·rows, query_width]. log_sums: [batch, heads, rows], for the backward pass.
-void causal_attention(const AttentionShape& shape, const float* packed, const std::int32_t* starts,
+// visible: [batch·rows]. out: [batch·rows, query_width].
+// log_sums: [batch, heads, rows], for the backward pass.
+void causal_attention(const AttentionShape& shape, const float* packed, const Visible* visible,
                       float* out, float* log_sums);
 // dpacked: like packed, overwritten.
 void causal_attention_backward(const AttentionShape& shape, const float* packed,
-                               const std::int32_t* starts, const float* out, const float* log_sums,
+                               const Visible* visible, const float* out, const float* log_sums,
                                const float* dout, float* dpacked);
 
 // Keys and values of one layer: [batch, kv_heads, capacity, head_dim], `length` of them in use.

@@ -65,23 +65,43 @@ void check_tokens(const at::Tensor& tokens, std::int64_t vocab_size) {
   }
 }
 
-// positions and starts of packed rows: both restart where the segment changes.
-RowPlan plan_rows(const at::Tensor& segments, std::int64_t batch, std::int64_t rows) {
+// Whether a run of equal numbers begins at `at`; without numbers all rows are one run.
+bool run_begins(const at::Tensor& numbers, std::int64_t at, std::int64_t rows) {
+  if (at % rows == 0) return true;
+  if (!numbers.defined()) return false;
+  const std::int64_t* number = numbers.data_ptr<std::int64_t>();
+  return number[at] != number[at - 1];
+}
+
+// Positions and visible rows of packed texts, see train_forward.
+RowPlan plan_rows(const at::Tensor& segments, const at::Tensor& branches, std::int64_t batch,
+                  std::int64_t rows) {
   RowPlan plan;
   plan.positions = at::empty({batch * rows}, at::kLong);
-  plan.starts = at::empty({batch * rows}, at::kInt);
+  plan.visible = at::empty({batch * rows, 3}, at::kInt);
   std::int64_t* position = plan.positions.data_ptr<std::int64_t>();
-  std::int32_t* start = plan.starts.data_ptr<std::int32_t>();
-  const at::Tensor plain = segments.defined() ? segments.contiguous() : segments;
+  std::int32_t* visible = plan.visible.data_ptr<std::int32_t>();
+  std::int32_t first = 0;  // of the segment
+  std::int32_t trunk_end = 0;
+  std::int32_t branch = 0;  // first row of the row's branch
+  bool in_trunk = true;
   for (std::int64_t at = 0; at < batch * rows; ++at) {
-    const std::int64_t row = at % rows;
-    bool begins = row == 0;
-    if (plain.defined() && !begins) {
-      const std::int64_t* segment = plain.data_ptr<std::int64_t>();
-      begins = segment[at] != segment[at - 1];
+    const auto row = static_cast<std::int32_t>(at % rows);
+    if (run_begins(segments, at, rows)) {
+      first = row;
+      in_trunk = true;
+    } else if (run_begins(branches, at, rows)) {
+      branch = row;
+      in_trunk = false;
     }
-    start[at] = begins ? static_cast<std::int32_t>(row) : start[at - 1];
-    position[at] = row - start[at];
+    if (in_trunk) {
+      branch = row;
+      trunk_end = row + 1;
+    }
+    const std::int32_t gap_begin = std::min(trunk_end, branch);
+    const std::int32_t cells[3] = {first, gap_begin, branch};
+    std::copy(cells, cells + 3, visible + 3 * at);
+    position[at] = gap_begin - first + row - branch;
   }
   return plan;
 }
@@ -136,14 +156,18 @@ void Transformer::set_requires_grad(bool on) {
   }
 }
 
-at::Tensor Transformer::train_forward(const at::Tensor& tokens, const at::Tensor& segments) const {
+at::Tensor Transformer::train_forward(const at::Tensor& tokens, const at::Tensor& segments,
+                                      const at::Tensor& branches) const {
   const at::Tensor ids = tokens.contiguous();
   check_tokens(ids, config_.vocab_size);
   const std::int64_t batch = ids.size(0);
   const std::int64_t rows = ids.size(1);
-  PREFGRID_CHECK(!segments.defined() || segments.sizes() == ids.sizes(),
-                 "segments must have the shape of tokens");
-  RowPlan plan = plan_rows(segments, batch, rows);
+  for (const at::Tensor& numbers : {segments, branches}) {
+    PREFGRID_CHECK(
+        !numbers.defined() || (numbers.sizes() == ids.sizes() && numbers.is_contiguous()),
+        "segments and branches must have the shape of tokens");
+  }
+  RowPlan plan = plan_rows(segments, branches, batch, rows);
   PREFGRID_CHECK(plan.positions.max().item<std::int64_t>() < config_.max_tokens,
                  "a segment is longer than the context of " + std::to_string(config_.max_tokens));
   plan.shape = {batch, rows, config_.heads, config_.kv_heads, config_.head_dim};

@@ -48,8 +48,11 @@ class Transformer {
   // tokens: [batch, time] int64. segments: [batch, time] int64 or undefined: a row attends only to
   // earlier rows of its own segment (packed documents), and positions restart with each segment.
   // A segment is a run of equal numbers; an equal number further on is another segment.
-  // Returns hidden states after the final norm: [batch, time, d_model].
-  at::Tensor train_forward(const at::Tensor& tokens, const at::Tensor& segments = {}) const;
+  // branches: the same for continuations of one text: a segment's first run is its trunk; each
+  // later run attends to the trunk and to itself alone, and its positions go on from the trunk's
+  // end. Returns hidden states after the final norm: [batch, time, d_model].
+  at::Tensor train_forward(const at::Tensor& tokens, const at::Tensor& segments = {},
+                           const at::Tensor& branches = {}) const;
 
   KvCache make_cache(std::int64_t batch, std::int64_t capacity) const;
 

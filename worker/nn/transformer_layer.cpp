@@ -53,6 +53,11 @@ at::Tensor normalise_again(const at::Tensor& x, const at::Tensor& gain, float ep
   return normalise(x, gain, epsilon).value;
 }
 
+const Visible* visible_rows(const RowPlan& plan) {
+  static_assert(sizeof(Visible) == 3 * sizeof(std::int32_t));
+  return reinterpret_cast<const Visible*>(plan.visible.data_ptr<std::int32_t>());
+}
+
 void rotate(const RowPlan& plan, bool inverse, const at::Tensor& packed) {
   const AttentionShape& shape = plan.shape;
   const kernels::RopeRows rows{packed.size(0), shape.packed_width(), shape.heads + shape.kv_heads,
@@ -81,8 +86,7 @@ class LayerFunction : public torch::autograd::Function<LayerFunction> {
     rotate(*plan, false, packed);
     const at::Tensor attended = like(x, shape.query_width());
     const at::Tensor log_sums = like(x, shape.heads);
-    causal_attention(shape, data(packed), plan->starts.data_ptr<std::int32_t>(), data(attended),
-                     data(log_sums));
+    causal_attention(shape, data(packed), visible_rows(*plan), data(attended), data(log_sums));
     const at::Tensor middle = x.detach().clone();
     add_linear(attended, weights->output, middle);
     const Normed second = normalise(middle, weights->mlp_norm, plan->epsilon);
@@ -90,7 +94,7 @@ class LayerFunction : public torch::autograd::Function<LayerFunction> {
     const at::Tensor out = middle.clone();
     add_linear(swiglu(gate_up), weights->down, out);
     context->save_for_backward({x, first.inverse, packed, attended, log_sums, middle,
-                                second.inverse, gate_up, plan->positions, plan->starts,
+                                second.inverse, gate_up, plan->positions, plan->visible,
                                 plan->rope_table, weights->qkv, weights->output, weights->gate_up,
                                 weights->down, weights->attention_norm, weights->mlp_norm});
     context->saved_data["shape"] = std::vector<std::int64_t>{shape.batch, shape.rows, shape.heads,
@@ -167,7 +171,7 @@ class LayerFunction : public torch::autograd::Function<LayerFunction> {
     result[4] = weight_gradient(dmiddle, saved.attended);
     const at::Tensor dattended = input_gradient(dmiddle, w.output);
     const at::Tensor dpacked = like(dmiddle, shape.packed_width());
-    causal_attention_backward(shape, data(saved.packed), saved.plan.starts.data_ptr<std::int32_t>(),
+    causal_attention_backward(shape, data(saved.packed), visible_rows(saved.plan),
                               data(saved.attended), data(saved.log_sums), data(dattended),
                               data(dpacked));
     rotate(saved.plan, true, dpacked);

@@ -24,7 +24,7 @@ struct RowPlan {
   AttentionShape shape;
   float epsilon = 0;
   at::Tensor positions;   // [batch·rows] int64
-  at::Tensor starts;      // [batch·rows] int32, see attention.h; undefined for cached passes
+  at::Tensor visible;     // [batch·rows, 3] int32, Visible of attention.h; undefined with a cache
   at::Tensor rope_table;  // [max_tokens, head_dim]
 };
 

@@ -157,6 +157,54 @@ TEST_CASE("packed documents equal separate ones") {
   }
 }
 
+TEST_CASE("branches over one trunk equal separate texts") {
+  // Scenario: two packed texts, trunks of 70 and 1 rows, with branches of 5 and 9, 80 and 3 rows.
+  const Transformer model = tiny_model();
+  struct Text {
+    std::int64_t trunk;
+    std::vector<std::int64_t> branches;
+  };
+  const std::vector<Text> texts{{70, {5, 9}}, {1, {80, 3}}};
+  const auto tokens = random_tokens(168, "branches");
+  std::vector<std::int64_t> segments;
+  std::vector<std::int64_t> branches;
+  for (std::size_t text = 0; text < texts.size(); ++text) {
+    const auto append = [&](std::int64_t rows, std::int64_t branch) {
+      segments.insert(segments.end(), static_cast<std::size_t>(rows),
+                      static_cast<std::int64_t>(text));
+      branches.insert(branches.end(), static_cast<std::size_t>(rows), branch);
+    };
+    append(texts[text].trunk, 0);
+    for (std::size_t i = 0; i < texts[text].branches.size(); ++i) {
+      append(texts[text].branches[i], static_cast<std::int64_t>(i) + 1);
+    }
+  }
+  const at::Tensor all = row_tensor(tokens);
+  const at::Tensor packed =
+      model.train_forward(all, row_tensor(segments), row_tensor(branches)).detach();
+  std::int64_t first = 0;
+  for (const Text& text : texts) {
+    std::int64_t branch = first + text.trunk;
+    for (const std::int64_t length : text.branches) {
+      const at::Tensor alone =
+          model
+              .train_forward(
+                  at::cat({all.narrow(1, first, text.trunk), all.narrow(1, branch, length)}, 1))
+              .detach();
+      CHECK((packed.narrow(1, first, text.trunk) - alone.narrow(1, 0, text.trunk))
+                .abs()
+                .max()
+                .item<float>() < 2e-5);
+      CHECK((packed.narrow(1, branch, length) - alone.narrow(1, text.trunk, length))
+                .abs()
+                .max()
+                .item<float>() < 2e-5);
+      branch += length;
+    }
+    first = branch;
+  }
+}
+
 TEST_CASE("a row's bits do not depend on what its neighbours in the batch hold") {
   const Transformer model = tiny_model();
   const at::Tensor mine = row_tensor(random_tokens(70, "mine"));
@@ -179,20 +227,26 @@ TEST_CASE("a row's bits do not depend on what its neighbours in the batch hold")
 }
 
 TEST_CASE("gradients of every parameter equal finite differences of the naive implementation") {
-  // Scenario: loss = Σ c · hidden over a row of three packed documents longer than one tile; the
-  // slope along a random direction, parameter by parameter, in double.
+  // Scenario: loss = Σ c · hidden over a row of three packed documents longer than one tile, the
+  // middle one with two branches; the slope along a random direction, parameter by parameter, in
+  // double.
   const ModelConfig config = tiny_config();
   Transformer model = tiny_model(config);
   const auto tokens = random_tokens(70, "gradient");
   ReferenceInput input;
   std::vector<std::int64_t> segments;
+  std::vector<std::int64_t> branches;
   for (std::size_t at = 0; at < tokens.size(); ++at) {
     const std::size_t first = at < 3 ? 0 : at < 66 ? 3 : 66;
-    std::vector<std::size_t> seen(at - first + 1);
-    std::iota(seen.begin(), seen.end(), first);
-    input.visible.push_back(seen);
-    input.positions.push_back(static_cast<std::int64_t>(at - first));
+    const std::size_t branch = at >= 40 && at < 66 ? (at < 55 ? 40 : 55) : 0;
+    std::vector<std::size_t> seen;
+    for (std::size_t row = first; row <= at; ++row) {
+      if (branch == 0 || row < 40 || row >= branch) seen.push_back(row);
+    }
+    input.positions.push_back(static_cast<std::int64_t>(seen.size()) - 1);
+    input.visible.push_back(std::move(seen));
     segments.push_back(static_cast<std::int64_t>(first));
+    branches.push_back(static_cast<std::int64_t>(branch));
   }
   input.tokens = tokens;
   RandomStream random(test_seed(), "directions");
@@ -201,7 +255,8 @@ TEST_CASE("gradients of every parameter equal finite differences of the naive im
     coefficients.push_back(static_cast<float>(random.normal()));
   }
   model.set_requires_grad(true);
-  const at::Tensor hidden = model.train_forward(row_tensor(tokens), row_tensor(segments));
+  const at::Tensor hidden =
+      model.train_forward(row_tensor(tokens), row_tensor(segments), row_tensor(branches));
   (hidden.view({-1}) * at::tensor(coefficients)).sum().backward();
   const auto reference_loss = [&] {
     double loss = 0;
