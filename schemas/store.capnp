@@ -32,6 +32,7 @@ struct ExperimentRecord {
   datasetDigest @5 :Data;       # the canonical JSON Lines, an artefact of this store
   submittedWallMs @6 :Int64;
   priority @7 :Int32;
+  cancelled @8 :Bool;           # nobody's jobs run for it until it is submitted again
 }
 
 struct JobRecord {

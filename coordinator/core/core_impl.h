@@ -61,6 +61,7 @@ struct Core::Impl {
   void on(const LoopStalled&) { forgive_silence(); }
   void on(const DrainWorker& event);
   void on(const CancelExperiment& event);
+  void on(const ReviveExperiment& event);
   void on(const RetryFailed& event);
   void on(const Tick&) {}
 

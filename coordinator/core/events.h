@@ -43,14 +43,14 @@ struct JobsRestored {
 };
 
 // The loop writes the experiment's own record in the same batch as this event's facts. Cancelled
-// jobs that it names live again.
+// jobs that it names live again, unless it is cancelled itself.
 struct ExperimentSubmitted {
   ExperimentId id{};
   std::string name;
   std::int32_t priority = 0;             // higher runs first
   std::shared_ptr<const CorePlan> plan;  // read during react only
-  bool restored = false;   // from the store: cancelled jobs stay cancelled, nothing is announced
-  bool cancelled = false;  // restored as cancelled; one with a cancelled job is so anyway
+  bool restored = false;                 // from the store: nothing is announced
+  bool cancelled = false;                // as the store's record says
 };
 
 // --- running ---
@@ -91,10 +91,16 @@ struct DrainWorker {
   bool drain = true;
 };
 
+// Both of these: the loop writes the experiment's record in the same batch as the facts.
 struct CancelExperiment {
   ExperimentId id{};
 };
-// Quarantined jobs of the experiment run again, with fresh budgets.
+struct ReviveExperiment {  // a cancelled one was submitted again: its cancelled jobs live again
+  ExperimentId id{};
+  std::int32_t priority = 0;
+};
+// Jobs of the experiment that are quarantined or rest after a failure run at once, with fresh
+// budgets.
 struct RetryFailed {
   ExperimentId id{};
 };
@@ -103,6 +109,6 @@ struct Tick {};  // next_deadline() has come
 
 using Event = std::variant<JobsRestored, ExperimentSubmitted, PeerMessage, ArtifactComplete,
                            LeasesUndelivered, WorkerGone, LoopStalled, DrainWorker,
-                           CancelExperiment, RetryFailed, Tick>;
+                           CancelExperiment, ReviveExperiment, RetryFailed, Tick>;
 
 }  // namespace prefgrid

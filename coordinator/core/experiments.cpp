@@ -65,12 +65,24 @@ void Core::Impl::on(const CancelExperiment& event) {
   }
 }
 
+void Core::Impl::on(const ReviveExperiment& event) {
+  const auto experiment = table.find_experiment(event.id);
+  if (!experiment || !table.experiments()[*experiment].cancelled) return;
+  for (const JobIndex job : table.revive_experiment(*experiment, event.priority)) {
+    job_fact(job, WaitingFact{});
+  }
+  event_fact(nullptr, 0, "", history::Submitted{table.experiments()[*experiment].name});
+}
+
 void Core::Impl::on(const RetryFailed& event) {
   const auto experiment = table.find_experiment(event.id);
-  if (!experiment) return;
+  if (!experiment || table.experiments()[*experiment].cancelled) return;
   for (const JobIndex job : table.experiments()[*experiment].jobs) {
-    if (!std::holds_alternative<job_state::Quarantined>(table[job].state)) continue;
-    if (!table.wanted(job)) continue;
+    const JobState& state = table[job].state;
+    if (!std::holds_alternative<job_state::Quarantined>(state) &&
+        !std::holds_alternative<job_state::Failed>(state)) {
+      continue;
+    }
     table.edit(job).failures = {};
     problems.erase(job);
     event_fact(&table[job].key, table[job].attempt, "", history::Retried{});

@@ -27,6 +27,10 @@ void JobTable::check_invariants() const {
     }
     PREFGRID_CHECK(!std::holds_alternative<job_state::Cancelled>(job.state) || !wanted(index),
                    "cancelled job " + key + " is wanted");
+    const bool at_rest = std::holds_alternative<job_state::Done>(job.state) ||
+                         std::holds_alternative<job_state::Quarantined>(job.state) ||
+                         std::holds_alternative<job_state::Cancelled>(job.state);
+    PREFGRID_CHECK(!job.planned || at_rest || wanted(index), "job " + key + " is not cancelled");
     for (std::uint32_t m = job.first_member; m != no_index; m = members_[m].next) {
       ++totals[members_[m].experiment].total;
       ++(totals[members_[m].experiment].*count_of(job.state));

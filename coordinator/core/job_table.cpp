@@ -217,13 +217,10 @@ JobTable::Submission JobTable::submit(const ExperimentSubmitted& submitted) {
     if (is_new) adopt_plan(index, planned, plan, indices, kinds[planned.kind]);
     jobs_[index].path = std::max(jobs_[index].path, paths[i]);
     const bool revive =
-        !submitted.restored && std::holds_alternative<Cancelled>(jobs_[index].state);
+        !submitted.cancelled && std::holds_alternative<Cancelled>(jobs_[index].state);
     if (revive) submission.revived.push_back(index);
     if (revive || (is_new && std::holds_alternative<Waiting>(jobs_[index].state))) {
       set_state(index, runnable_state(index));
-    }
-    if (std::holds_alternative<Cancelled>(jobs_[index].state)) {
-      experiment.cancelled = true;
     }
     add_member(index, Member{submission.experiment, i, no_index, planned.stage},
                submitted.restored);
@@ -260,6 +257,23 @@ std::vector<JobIndex> JobTable::cancel_experiment(std::uint32_t slot) {
     }
   }
   return orphans;
+}
+
+std::vector<JobIndex> JobTable::revive_experiment(std::uint32_t slot, std::int32_t priority) {
+  Experiment& experiment = experiments_[slot];
+  if (!std::exchange(experiment.cancelled, false)) return {};
+  experiment.priority = priority;
+  if (!std::exchange(experiment.changed, true)) changed_.push_back(slot);
+  std::vector<JobIndex> revived;
+  for (const JobIndex job : experiment.jobs) {
+    if (std::holds_alternative<Cancelled>(jobs_[job].state)) {
+      set_state(job, runnable_state(job));
+      revived.push_back(job);
+    } else if (std::holds_alternative<Ready>(jobs_[job].state)) {
+      became_ready_.push_back(job);  // perhaps more urgent now
+    }
+  }
+  return revived;
 }
 
 std::optional<Urgency> JobTable::urgency(JobIndex job) const {

@@ -102,6 +102,8 @@ class JobTable {
   const std::vector<Experiment>& experiments() const { return experiments_; }
   // Jobs of its that some experiment still wants keep their states; returns the unfinished others.
   std::vector<JobIndex> cancel_experiment(std::uint32_t experiment);
+  // Wants its jobs again; returns those that were cancelled.
+  std::vector<JobIndex> revive_experiment(std::uint32_t experiment, std::int32_t priority);
 
   bool wanted(JobIndex job) const { return urgency(job).has_value(); }
   // By the most urgent experiment that wants it; nullopt: none does.

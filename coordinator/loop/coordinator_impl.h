@@ -92,6 +92,7 @@ struct Coordinator::Impl {
   void watch(PeerId peer, const Request& request);
   void push_to_watchers(MonotonicMs now);
   Result<std::function<Result<Value>()>> submit(const ValueMap& arguments);
+  void amend(ExperimentRecord record);
   Result<std::function<Result<Value>()>> command(const std::string& verb,
                                                  const ValueMap& arguments);
 

@@ -54,6 +54,10 @@ ExperimentId ExperimentBook::next_id() const {
   return ExperimentId{last + 1};
 }
 
+void ExperimentBook::amend(const ExperimentRecord& record) {
+  experiments_.at(record.id).record = record;
+}
+
 void ExperimentBook::add(BookedExperiment experiment) {
   const ExperimentId id = experiment.record.id;
   experiments_.insert_or_assign(id, std::move(experiment));
@@ -107,7 +111,8 @@ Result<Restored> restore(const Store& store, const Planner& planner, const CoreO
                                 .name = booked.record.name,
                                 .priority = booked.record.priority,
                                 .plan = std::make_shared<const CorePlan>(core_plan(*booked.plan)),
-                                .restored = true});
+                                .restored = true,
+                                .cancelled = booked.record.cancelled});
     } else {
       booked.problem = plan.error().message;
       spdlog::error("experiment {} ({}) is left out: {}", booked.record.name,

@@ -43,6 +43,8 @@ class ExperimentBook {
   const BookedExperiment* same_as(const ExperimentRecord& record) const;
   ExperimentId next_id() const;
   void add(BookedExperiment experiment);
+  // Precondition: an experiment of that id is there; its plan stays.
+  void amend(const ExperimentRecord& record);
 
   // Precondition: the core was given this plan.
   const PlannedJob& job(ExperimentId id, std::uint32_t plan_index) const;

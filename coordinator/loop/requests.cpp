@@ -103,10 +103,17 @@ void Coordinator::Impl::answer_now(const PeerId& peer, const Request& request) {
 Result<std::function<Result<Value>()>> Coordinator::Impl::submit(const ValueMap& arguments) {
   PREFGRID_ASSIGN(ExperimentRecord record, record_of(arguments));
   const BookedExperiment* const same = book.same_as(record);
-  const bool is_new = same == nullptr || !knows(same->record.id) ||
-                      (core.knows(same->record.id) && core.progress(same->record.id).cancelled);
+  const bool is_new = same == nullptr || !knows(same->record.id);
+  const bool revived = !is_new && same->record.cancelled;
   ExperimentId id{};
-  if (!is_new) {
+  if (revived) {
+    ExperimentRecord live = same->record;
+    live.cancelled = false;
+    live.priority = record.priority;
+    id = live.id;
+    events.emplace_back(ReviveExperiment{id, live.priority});
+    amend(std::move(live));
+  } else if (!is_new) {
     id = same->record.id;
   } else {
     PREFGRID_ASSIGN(const auto dataset, store->artifact_size(record.dataset_digest));
@@ -126,11 +133,18 @@ Result<std::function<Result<Value>()>> Coordinator::Impl::submit(const ValueMap&
     batch.experiments.push_back(record);
     book.add({std::move(record), std::move(shared), ""});
   }
-  return std::function<Result<Value>()>([this, id, is_new] {
+  return std::function<Result<Value>()>([this, id, is_new, revived] {
     return Result<Value>(ValueMap{{"experiment", id_value(id)},
                                   {"new", is_new},
+                                  {"revived", revived},
                                   {"progress", progress_value(*book.find(id), views(nullptr))}});
   });
+}
+
+// In the store with this cycle's facts.
+void Coordinator::Impl::amend(ExperimentRecord record) {
+  book.amend(record);
+  batch.experiments.push_back(std::move(record));
 }
 
 Result<std::function<Result<Value>()>> Coordinator::Impl::command(const std::string& verb,
@@ -152,7 +166,10 @@ Result<std::function<Result<Value>()>> Coordinator::Impl::command(const std::str
                      " cannot be expanded by this version: " + wanted->problem};
   }
   if (verb == "cancel") {
+    ExperimentRecord cancelled = wanted->record;
+    cancelled.cancelled = true;
     events.emplace_back(CancelExperiment{id});
+    amend(std::move(cancelled));
   } else {
     events.emplace_back(RetryFailed{id});
   }

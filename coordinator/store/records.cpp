@@ -91,6 +91,7 @@ std::string encode_record(const ExperimentRecord& value) {
   root.setDatasetDigest(id_data(value.dataset_digest));
   root.setSubmittedWallMs(number(value.submitted));
   root.setPriority(value.priority);
+  root.setCancelled(value.cancelled);
   return seal(message, record_prefix);
 }
 
@@ -108,6 +109,7 @@ Result<ExperimentRecord> decode_experiment(std::string_view bytes) {
                         read_id<ArtifactDigest>(reader.getDatasetDigest(), "dataset"));
         value.submitted = WallMs{reader.getSubmittedWallMs()};
         value.priority = reader.getPriority();
+        value.cancelled = reader.getCancelled();
         return value;
       });
 }

@@ -43,6 +43,7 @@ struct ExperimentRecord {
   ArtifactDigest dataset_digest;
   WallMs submitted{};
   std::int32_t priority = 0;
+  bool cancelled = false;  // until it is submitted again
 };
 
 std::string encode_record(const MetaRecord& value);

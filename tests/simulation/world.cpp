@@ -222,7 +222,13 @@ void World::play_fault() {
     case 6:
       if (core_ && random_.below(3) == 0) {
         const auto ids = core_->experiments();
-        if (!ids.empty()) inbox_.push_back(CancelExperiment{ids[random_.below(ids.size())]});
+        if (!ids.empty()) {
+          const ExperimentId id = ids[random_.below(ids.size())];
+          const bool revive = core_->progress(id).cancelled;
+          if (revive) inbox_.push_back(ReviveExperiment{id, 1});
+          if (!revive) inbox_.push_back(CancelExperiment{id});
+          cancelled_now_[id] = !revive;
+        }
       }
       if (core_) inbox_.push_back(RetryFailed{ExperimentId{1}});
       break;
@@ -277,6 +283,7 @@ void World::apply(Effects effects, CrashPoint crash) {
   if (crash != CrashPoint::before_persist) persist(effects.facts);
   if (!options_.send_before_persist) send_out(effects.sends, sent);
   submitted_now_.clear();
+  cancelled_now_.clear();
   if (crash != CrashPoint::none) crash_coordinator();
 }
 
@@ -286,6 +293,12 @@ void World::persist(const std::vector<Fact>& facts) {
   for (ExperimentSubmitted& submitted : submitted_now_) {
     submitted.restored = true;
     store_.experiments.push_back(submitted);
+  }
+  for (ExperimentSubmitted& experiment : store_.experiments) {
+    const auto changed = cancelled_now_.find(experiment.id);
+    if (changed == cancelled_now_.end()) continue;
+    experiment.cancelled = changed->second;
+    if (!changed->second) experiment.priority = 1;
   }
 }
 
@@ -307,6 +320,7 @@ void World::crash_coordinator() {
   core_.reset();
   inbox_.clear();
   submitted_now_.clear();
+  cancelled_now_.clear();
   down_until_ = time_ + static_cast<std::int64_t>(random_.below(20'000));
 }
 
@@ -324,9 +338,19 @@ void World::restart_coordinator() {
   const Effects effects = core_->react(core_now(), WallMs{0}, std::move(events));
   if (options_.check_invariants) core_->check_invariants();
   apply(effects, CrashPoint::none);
+  check_cancelled();
 }
 
 // --- checks ---
+
+// Who was told that an experiment is cancelled, or lives again, finds it so.
+void World::check_cancelled() {
+  for (const ExperimentSubmitted& stored : store_.experiments) {
+    if (core_ && core_->progress(stored.id).cancelled != stored.cancelled) {
+      violate(stored.name + " was " + (stored.cancelled ? "" : "not ") + "cancelled");
+    }
+  }
+}
 
 void World::check_grants(const SendLeases& leases) {
   for (const LeaseGrant& grant : leases.leases) {
@@ -361,6 +385,7 @@ void World::check_settled(const LeaseId& lease) {
 }
 
 void World::check_end(bool after_retry) {
+  check_cancelled();
   for (const ExperimentId id : core_->experiments()) {
     const ExperimentProgress progress = core_->progress(id);
     if (!progress.finished) violate(progress.name + " did not finish");

@@ -92,6 +92,7 @@ class World {
   void check_grants(const SendLeases& leases);
   void check_settled(const LeaseId& lease);
   void check_end(bool after_retry);
+  void check_cancelled();
   void violate(const std::string& what);
 
   bool chance(std::uint64_t per_mille) { return random_.below(1'000) < per_mille; }
@@ -132,6 +133,7 @@ class World {
   std::vector<Event> inbox_;
   std::int64_t wake_at_ = 0;
   std::vector<ExperimentSubmitted> submitted_now_;  // in the batch under way
+  std::map<ExperimentId, bool> cancelled_now_;      // likewise; false: lives again
   std::map<LeaseId, std::string> granted_to_;       // process by lease
 };
 

@@ -114,11 +114,17 @@ class CoreDriver {
     return step(ExperimentSubmitted{ExperimentId{id}, "experiment " + std::to_string(id), priority,
                                     plan.build()});
   }
-  Effects restore(const PlanBuilder& plan, std::vector<JobFact> facts, std::uint32_t id = 1) {
+  Effects restore(const PlanBuilder& plan, std::vector<JobFact> facts, std::uint32_t id = 1,
+                  bool cancelled = false) {
     step(JobsRestored{std::move(facts)});
+    return step(restored(plan, id, cancelled));
+  }
+  static ExperimentSubmitted restored(const PlanBuilder& plan, std::uint32_t id,
+                                      bool cancelled = false) {
     ExperimentSubmitted submitted{ExperimentId{id}, "restored", 0, plan.build()};
     submitted.restored = true;
-    return step(std::move(submitted));
+    submitted.cancelled = cancelled;
+    return submitted;
   }
 
   static WorkerHello hello(const std::string& name, const std::vector<std::string>& kinds,

@@ -69,6 +69,35 @@ TEST_CASE("submitting again what was cancelled runs it") {
   CHECK(driver.counts(2).done == 2);
 }
 
+TEST_CASE("a revived experiment runs what was cancelled, with the priority it is given") {
+  CoreDriver driver;
+  const PlanBuilder plan = PlanBuilder().job("train:a").job("train:b").job("eval", {"train:a"});
+  driver.submit(plan, 1);
+  driver.connect("w", {"train", "eval"}, 2);
+  const LeaseId revoked = driver.lease("train:a");
+  driver.result("w", driver.lease("train:b"));
+  const Effects cancelled = driver.step(CancelExperiment{ExperimentId{1}});
+  REQUIRE(messages_to<CancelLease>(cancelled, "w").size() == 1);
+  driver.from("w", LeaseReturned{revoked});
+
+  driver.submit(PlanBuilder().jobs("train:other", 8), 2);
+  REQUIRE(driver.counts(2).ready > 0);
+  const Effects revived = driver.step(ReviveExperiment{ExperimentId{1}, 5});
+  CHECK(facts_of<JobFact>(revived) >= 2);
+  CHECK(events_of<history::Submitted>(revived) == 1);
+  CHECK_FALSE(driver.core().progress(ExperimentId{1}).cancelled);
+  CHECK(driver.core().progress(ExperimentId{1}).priority == 5);
+  CHECK(driver.counts().done == 1);
+  CHECK(driver.counts().cancelled == 0);
+  // More urgent than the other experiment's jobs, which came first.
+  driver.result("w", driver.lease("train:other:0"));
+  CHECK(driver.state("train:a") == "leased");
+  CHECK(driver.lease("train:a").attempt == revoked.attempt + 1);
+  // A second time is nothing.
+  CHECK(driver.step(ReviveExperiment{ExperimentId{1}, 7}).facts.empty());
+  CHECK(driver.core().progress(ExperimentId{1}).priority == 5);
+}
+
 TEST_CASE("numerics profiles of committed results are counted") {
   CoreDriver driver;
   driver.submit(PlanBuilder().jobs("train", 3));

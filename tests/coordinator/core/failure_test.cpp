@@ -154,6 +154,42 @@ TEST_CASE("retry runs exactly the quarantined jobs again, and frees those behind
   CHECK(driver.counts().done == 3);
 }
 
+TEST_CASE("retry does not wait for a back-off, and gives the resting job a fresh budget") {
+  CoreDriver driver;
+  driver.submit(PlanBuilder().job("train"));
+  driver.connect("w", {"train"});
+  driver.failure("w", driver.lease("train"));
+  driver.advance(1'000);
+  driver.failure("w", driver.lease("train"));
+  REQUIRE(driver.state("train") == "failed");
+  const Effects retried = driver.step(RetryFailed{ExperimentId{1}});
+  CHECK(leases_to(retried, "w") == std::vector{LeaseId{key_of("train"), 3}});
+  CHECK(driver.core().job(key_of("train"))->failures == FailureCounts{});
+  // The back-off's own timer finds nothing to do any more.
+  driver.failure("w", driver.lease("train"));
+  CHECK(driver.state("train") == "failed");
+  driver.advance(999);
+  CHECK(driver.state("train") == "failed");
+  driver.advance(1);
+  CHECK(driver.state("train") == "leased");
+}
+
+TEST_CASE("retry leaves a cancelled experiment alone, and what another one waits for runs") {
+  CoreDriver driver;
+  driver.submit(PlanBuilder().job("train").job("eval:a", {"train"}), 1);
+  driver.submit(PlanBuilder().job("train").job("eval:b", {"train"}), 2);
+  driver.connect("w", {"train", "eval"});
+  fail_until_quarantined(driver, "w", "train");
+  driver.step(CancelExperiment{ExperimentId{1}});
+  // The shared job is wanted by the other one; the cancelled one's own stays cancelled.
+  driver.step(RetryFailed{ExperimentId{1}});
+  CHECK(driver.state("train") == "quarantined");
+  driver.step(RetryFailed{ExperimentId{2}});
+  CHECK(driver.state("train") == "leased");
+  CHECK(driver.state("eval:b") == "waiting");
+  CHECK(driver.state("eval:a") == "cancelled");
+}
+
 TEST_CASE("a late result frees a quarantined job and those behind it") {
   CoreDriver driver;
   driver.submit(PlanBuilder().job("train").job("eval", {"train"}));

@@ -104,11 +104,65 @@ TEST_CASE("a cancelled experiment stays cancelled after a restart") {
   before.submit(three);
   before.step(CancelExperiment{ExperimentId{1}});
   CoreDriver after;
-  after.restore(three, before.stored());
+  after.restore(three, before.stored(), 1, true);
   CHECK(after.core().progress(ExperimentId{1}).cancelled);
   CHECK(after.counts().cancelled == 3);
   after.connect("w", {"train"});
   CHECK(after.counts().running == 0);
+}
+
+TEST_CASE("an experiment that was cancelled while another wanted all its jobs stays cancelled") {
+  CoreDriver before;
+  before.submit(three, 1);
+  before.submit(three, 2);
+  CHECK(facts_of<JobFact>(before.step(CancelExperiment{ExperimentId{1}})) == 0);
+  CoreDriver after;
+  after.step({JobsRestored{before.stored()}, CoreDriver::restored(three, 1, true),
+              CoreDriver::restored(three, 2)});
+  CHECK(after.core().progress(ExperimentId{1}).cancelled);
+  CHECK(after.core().finished(ExperimentId{1}));
+  after.connect("w", {"train"});
+  CHECK(after.state("train") == "leased");
+  after.step(CancelExperiment{ExperimentId{2}});
+  CHECK(after.state("train") == "cancelled");
+}
+
+TEST_CASE("a restart runs of a cancelled experiment only what a later one took up") {
+  const PlanBuilder some = PlanBuilder().job("train").job("eval:a", {"train"});
+  CoreDriver before;
+  before.submit(three, 1);
+  before.step(CancelExperiment{ExperimentId{1}});
+  before.submit(some, 2);
+  CoreDriver after;
+  after.step({JobsRestored{before.stored()}, CoreDriver::restored(three, 1, true),
+              CoreDriver::restored(some, 2)});
+  CHECK(after.core().progress(ExperimentId{1}).cancelled);
+  CHECK_FALSE(after.core().progress(ExperimentId{2}).cancelled);
+  after.connect("w", {"train", "eval"}, 4);
+  after.result("w", after.lease("train"));
+  after.result("w", after.lease("eval:a"));
+  CHECK(after.core().finished(ExperimentId{2}));
+  CHECK(after.state("eval:b") == "cancelled");
+}
+
+TEST_CASE("a retry survives a restart, budgets and all") {
+  CoreDriver before;
+  before.submit(three);
+  before.connect("w", {"train"});
+  for (std::uint32_t i = 0; i < limits::attempts_per_job; ++i) {
+    before.failure("w", before.lease("train"));
+    before.from("w", Heartbeat{});
+    before.advance(4'000);
+    before.from("w", Heartbeat{});
+  }
+  REQUIRE(before.state("train") == "quarantined");
+  before.step(RetryFailed{ExperimentId{1}});
+  CoreDriver after;
+  after.restore(three, before.stored());
+  CHECK(after.state("train") == "leased");
+  CHECK(after.lease("train").attempt == 0);  // of the old coordinator; not given again
+  CHECK(after.core().job(key_of("train"))->failures == FailureCounts{});
+  CHECK(after.state("eval:a") == "waiting");
 }
 
 TEST_CASE("records that no experiment names serve a later one") {

@@ -234,6 +234,45 @@ TEST_CASE("scenario: a client finds the holder by the store's folder, by tcp, an
   CHECK(client->request("watch", {}).error().code == ErrorCode::not_found);
 }
 
+TEST_CASE(
+    "scenario: an experiment is cancelled; a restart leaves it so; submitting runs it again") {
+  const TempDir folder;
+  const auto progress_of = [](Client& client) {
+    return ask(client, "status").map().at("experiments").list().at(0);
+  };
+  std::optional<ArtifactDigest> dataset;
+  {
+    RunningCoordinator coordinator(folder.path());
+    Client client = coordinator.client();
+    dataset = *client.put_artifact("data");
+    ask(client, "submit", submission("stopped", 2, *dataset));
+    // In one cycle or not: the last word counts.
+    ask(client, "cancel");
+    ask(client, "submit", submission("stopped", 2, *dataset));
+    const Value cancelled = ask(client, "cancel", {{"experiment", "stopped"}});
+    CHECK(cancelled.map().at("progress").map().at("cancelled") == Value(true));
+    CHECK(count_of(cancelled.map().at("progress"), "cancelled") == 4);
+  }
+  {
+    RunningCoordinator coordinator(folder.path());
+    Client client = coordinator.client();
+    CHECK(progress_of(client).map().at("cancelled") == Value(true));
+    const Value again = ask(client, "submit", submission("stopped", 2, *dataset));
+    CHECK(again.map().at("experiment") == Value(1));
+    CHECK(again.map().at("new") == Value(false));
+    CHECK(again.map().at("revived") == Value(true));
+  }
+  RunningCoordinator coordinator(folder.path());
+  Client client = coordinator.client();
+  CHECK(ask(client, "status").map().at("experiments").list().size() == 1);
+  CHECK(progress_of(client).map().at("cancelled") == Value(false));
+  FakeAgent agent(coordinator->control_endpoints()[0], "w1",
+                  [](const Lease& lease) { return std::optional(result_for(lease)); });
+  agent.say_hello();
+  REQUIRE(agent.run_until([](const FakeAgent& it) { return it.settled == 4; }));
+  CHECK(count_of(progress_of(client), "done") == 4);
+}
+
 TEST_CASE("scenario: a failing job is charged, quarantined, and retried on demand") {
   const TempDir folder;
   RunningCoordinator coordinator(folder.path());

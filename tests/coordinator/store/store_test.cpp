@@ -42,6 +42,7 @@ ExperimentRecord experiment() {
   record.dataset_digest = digest_of("data");
   record.submitted = WallMs{99};
   record.priority = -3;
+  record.cancelled = true;
   return record;
 }
 
@@ -68,6 +69,7 @@ TEST_CASE("scenario: a store is closed and opened again; every kind of record co
   CHECK(experiments->at(0).dataset == experiment().dataset);
   CHECK(experiments->at(0).dataset_digest == digest_of("data"));
   CHECK(experiments->at(0).priority == -3);
+  CHECK(experiments->at(0).cancelled);
 
   const auto leased = store->job(key_of(2));
   REQUIRE((leased.ok() && *leased));
