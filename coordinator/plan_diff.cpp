@@ -98,7 +98,7 @@ Changes compare(const JobSpec& before, const JobSpec& after, const Catalog& cata
 class Explainer {
  public:
   Explainer(const Plan& plan, std::span<const Plan> earlier,
-            const std::function<bool(const JobKey&)>& has_result, const Catalog& catalog)
+            const std::function<Standing(const JobKey&)>& standing, const Catalog& catalog)
       : plan_(plan), catalog_(catalog), reasons_(plan.jobs.size()) {
     std::unordered_set<JobKey> kept;
     kept.reserve(plan.jobs.size());
@@ -112,7 +112,7 @@ class Explainer {
           known_.insert(job.key);
           continue;
         }
-        if (!has_result(job.key)) continue;
+        if (standing(job.key) != Standing::done) continue;
         auto& here = replaced_[place_of(job)];
         if (here.size() < candidates_per_place) here.push_back(&job);
       }
@@ -181,25 +181,71 @@ std::string column(std::uint64_t number, std::size_t width) {
 
 }  // namespace
 
-PlanDiff diff_plan(const Plan& plan, std::span<const Plan> earlier,
-                   const std::function<bool(const JobKey&)>& has_result, const Catalog& catalog) {
-  PlanDiff diff;
-  for (const std::string& stage : plan.stages) diff.stages.push_back({stage, 0, 0, 0});
-  Explainer explainer(plan, earlier, has_result, catalog);
-  std::vector<std::map<std::string, std::uint64_t>> reasons(plan.stages.size());
-  for (std::size_t i = 0; i < plan.jobs.size(); ++i) {
-    const PlannedJob& job = plan.jobs[i];
-    const std::size_t stage = stage_index(diff, job.stage);
-    ++diff.stages[stage].total;
-    // Reused jobs are asked too: a reader of theirs may run for their sake.
-    const std::string& reason = explainer.explain(i);
-    if (has_result(job.key)) {
-      ++diff.stages[stage].reuse;
+namespace {
+
+// Blocked: it needs a job that has failed for good, or one that is blocked itself.
+enum class Turn : std::uint8_t { reuse, run, failed, blocked };
+
+std::vector<Turn> turns_of(const Plan& plan,
+                           const std::function<Standing(const JobKey&)>& standing) {
+  std::vector<Turn> turns;
+  turns.reserve(plan.jobs.size());
+  for (const PlannedJob& job : plan.jobs) {
+    const Standing known = standing(job.key);
+    const bool stuck =
+        std::any_of(job.dependencies.begin(), job.dependencies.end(), [&](std::uint32_t index) {
+          return turns[index] == Turn::failed || turns[index] == Turn::blocked;
+        });
+    turns.push_back(known == Standing::done     ? Turn::reuse
+                    : known == Standing::failed ? Turn::failed
+                    : stuck                     ? Turn::blocked
+                                                : Turn::run);
+  }
+  return turns;
+}
+
+void count(Turn turn, StageCounts& stage, JobTotals& left) {
+  ++stage.total;
+  if (turn == Turn::reuse) ++stage.reuse;
+  for (JobTotals* totals : {&stage.left, &left}) {
+    if (turn == Turn::run) ++totals->run;
+    if (turn == Turn::failed) ++totals->failed;
+    if (turn == Turn::blocked) ++totals->blocked;
+  }
+}
+
+// The lines of one stage's reasons.
+std::string reasons_text(const PlanDiff& diff, const std::string& stage) {
+  std::string out;
+  std::size_t shown = 0;
+  std::uint64_t hidden = 0;
+  for (const RerunReason& rerun : diff.reruns) {
+    if (rerun.stage != stage) continue;
+    if (++shown > shown_reasons) {
+      hidden += rerun.jobs;
       continue;
     }
-    ++diff.stages[stage].run;
-    ++diff.run;
-    if (!reason.empty()) ++reasons[stage][reason];
+    out += "  re-run " + std::to_string(rerun.jobs) + " because " + rerun.reason + "\n";
+  }
+  if (hidden > 0) out += "  re-run " + std::to_string(hidden) + " for other reasons\n";
+  return out;
+}
+
+}  // namespace
+
+PlanDiff diff_plan(const Plan& plan, std::span<const Plan> earlier,
+                   const std::function<Standing(const JobKey&)>& standing, const Catalog& catalog) {
+  PlanDiff diff;
+  for (const std::string& stage : plan.stages) diff.stages.push_back({stage, 0, 0, {}});
+  Explainer explainer(plan, earlier, standing, catalog);
+  const std::vector<Turn> turns = turns_of(plan, standing);
+  std::vector<std::map<std::string, std::uint64_t>> reasons(plan.stages.size());
+  for (std::size_t i = 0; i < plan.jobs.size(); ++i) {
+    const std::size_t stage = stage_index(diff, plan.jobs[i].stage);
+    count(turns[i], diff.stages[stage], diff.left);
+    // Reused jobs are asked too: a reader of theirs may run for their sake.
+    const std::string& reason = explainer.explain(i);
+    if (turns[i] == Turn::run && !reason.empty()) ++reasons[stage][reason];
   }
   for (std::size_t stage = 0; stage < reasons.size(); ++stage) {
     const std::size_t first = diff.reruns.size();
@@ -212,25 +258,27 @@ PlanDiff diff_plan(const Plan& plan, std::span<const Plan> earlier,
   return diff;
 }
 
-std::string plan_diff_text(const PlanDiff& diff, std::span<const std::string> notes) {
-  std::string out = "stage                total    reuse      run\n";
+std::string totals_text(const JobTotals& left, const std::string& spec_file) {
+  std::string out = std::to_string(left.run) + (left.run == 1 ? " job to run" : " jobs to run");
+  if (left.failed == 0) return out;
+  out += "; " + std::to_string(left.failed) + " failed";
+  if (left.blocked > 0) out += ", " + std::to_string(left.blocked) + " blocked by them";
+  return out + ": `prefgrid retry " + spec_file + "` lets them run again";
+}
+
+std::string plan_diff_text(const PlanDiff& diff, const std::string& spec_file,
+                           std::span<const std::string> notes) {
+  const bool stuck = diff.left.failed > 0;
+  std::string out = "stage                total    reuse      run";
+  out += stuck ? "   failed  blocked\n" : "\n";
   for (const StageCounts& stage : diff.stages) {
     std::string name = stage.stage;
     name.resize(std::max<std::size_t>(name.size(), 17), ' ');
-    out += name + column(stage.total, 9) + column(stage.reuse, 9) + column(stage.run, 9) + "\n";
-    std::size_t shown = 0;
-    std::uint64_t hidden = 0;
-    for (const RerunReason& rerun : diff.reruns) {
-      if (rerun.stage != stage.stage) continue;
-      if (++shown > shown_reasons) {
-        hidden += rerun.jobs;
-        continue;
-      }
-      out += "  re-run " + std::to_string(rerun.jobs) + " because " + rerun.reason + "\n";
-    }
-    if (hidden > 0) out += "  re-run " + std::to_string(hidden) + " for other reasons\n";
+    out += name + column(stage.total, 9) + column(stage.reuse, 9) + column(stage.left.run, 9);
+    if (stuck) out += column(stage.left.failed, 9) + column(stage.left.blocked, 9);
+    out += "\n" + reasons_text(diff, stage.stage);
   }
-  out += std::to_string(diff.run) + (diff.run == 1 ? " job to run\n" : " jobs to run\n");
+  out += totals_text(diff.left, spec_file) + "\n";
   for (const std::string& note : notes) out += "note: " + note + "\n";
   return out;
 }
@@ -242,9 +290,13 @@ std::string plan_diff_json(const PlanDiff& diff, std::span<const std::string> no
     out["stages"].push_back({{"stage", stage.stage},
                              {"total", stage.total},
                              {"reuse", stage.reuse},
-                             {"run", stage.run}});
+                             {"run", stage.left.run},
+                             {"failed", stage.left.failed},
+                             {"blocked", stage.left.blocked}});
   }
-  out["run"] = diff.run;
+  out["run"] = diff.left.run;
+  out["failed"] = diff.left.failed;
+  out["blocked"] = diff.left.blocked;
   out["reruns"] = nlohmann::ordered_json::array();
   for (const RerunReason& rerun : diff.reruns) {
     out["reruns"].push_back(

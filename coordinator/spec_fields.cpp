@@ -159,6 +159,14 @@ std::optional<Value> read_value(const Field& field, const YamlNode& node, Diagno
                     name + " is " + scalar_text(node) + "; it takes " + allowed_values(field));
     return std::nullopt;
   }
+  const auto* text = std::get_if<std::string>(&*value);
+  if (text != nullptr && text->empty() && field.choices.empty()) {
+    problems.report(node.mark, name + " is an empty text; give it a value" +
+                                   (field.default_value ? ", or leave it out for its default, " +
+                                                              value_text(*field.default_value)
+                                                        : ""));
+    return std::nullopt;
+  }
   if (!in_range(field, *value)) {
     problems.report(node.mark,
                     name + " is " + scalar_text(node) + suggestion(field, *value) +

@@ -1,10 +1,9 @@
 #include "coordinator/loop/coordinator.h"
 
-#include <cstdio>
 #include <memory>
 #include <vector>
 
-#include "coordinator/cli/questions.h"
+#include "coordinator/cli/cli_queries.h"
 #include "coordinator/cli/signals.h"
 #include "coordinator/cli/verb.h"
 
@@ -18,7 +17,7 @@ struct ServeOptions {
   bool trust_network = false;
 };
 
-int serve(const ServeOptions& options) {
+int serve(const ServeOptions& options, Output& out) {
   CoordinatorOptions coordinator_options;
   coordinator_options.store = options.store;
   coordinator_options.trust_network = options.trust_network;
@@ -28,17 +27,16 @@ int serve(const ServeOptions& options) {
   }
   SignalWatch signals;  // before any thread starts
   auto coordinator = Coordinator::start(std::move(coordinator_options));
-  if (!coordinator) return report_error(coordinator.error());
+  if (!coordinator) return report_refusal(coordinator.error());
   for (const std::string& endpoint : (*coordinator)->control_endpoints()) {
-    std::printf("listening on %s\n", endpoint.c_str());
+    out.print("listening on " + endpoint + "\n");
   }
-  std::fflush(stdout);
   signals.on_signal([&](int) { (*coordinator)->stop(); });
   const auto ran = (*coordinator)->run();
   signals.ignore();
   if (!ran) {
     report_error(ran.error());
-    return exit_incomplete;
+    return exit_failed;
   }
   return exit_done;
 }
@@ -58,7 +56,7 @@ VerbAction define_coordinator(CLI::App& command) {
       "--trust-network", options->trust_network,
       "Listen on addresses that other machines reach: whoever reaches them may command "
       "this coordinator");
-  return [options] { return serve(*options); };
+  return [options](Output& out) { return serve(*options, out); };
 }
 
 }  // namespace prefgrid

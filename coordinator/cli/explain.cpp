@@ -1,8 +1,12 @@
-#include <cstdio>
+#include <fmt/format.h>
+
 #include <memory>
+#include <utility>
 
 #include "common/text.h"
+#include "coordinator/cli/cli_queries.h"
 #include "coordinator/cli/questions.h"
+#include "coordinator/cli/time_text.h"
 #include "coordinator/cli/value_json.h"
 #include "coordinator/cli/verb.h"
 
@@ -17,31 +21,48 @@ struct ExplainOptions {
 };
 
 // A map as indented lines; the order is the map's own.
-void print_fields(const Value& value, const std::string& indent) {
+std::string fields_text(const Value& value, const std::string& indent) {
+  std::string out;
   for (const auto& [name, item] : value.map()) {
     if (const auto* map = std::get_if<ValueMap>(&item)) {
-      std::printf("%s%s:\n", indent.c_str(), name.c_str());
-      print_fields(*map, indent + "  ");
-    } else {
-      const auto* text = std::get_if<std::string>(&item);
-      const std::string shown = text ? *text : value_to_json(item).dump();
-      std::printf("%s%s: %s\n", indent.c_str(), name.c_str(), shown.c_str());
+      out += indent + name + ":\n" + fields_text(*map, indent + "  ");
+      continue;
     }
+    const auto* text = std::get_if<std::string>(&item);
+    out += indent + name + ": " + (text ? *text : value_to_json(item).dump()) + "\n";
   }
+  return out;
 }
 
-void print_history(const Value& answer) {
-  const auto events = field_or<ValueList>(answer, "events", {});
-  if (!events.empty()) std::printf("history:\n");
-  for (const Value& event : events) {
-    std::printf("  %s attempt %lld %s %s\n", text_field(event, "what").c_str(),
-                static_cast<long long>(integer_field(event, "attempt")),
-                text_field(event, "worker").c_str(), text_field(event, "detail").c_str());
+std::string history_text(const Value& answer) {
+  std::string out;
+  for (const Value& event : field_or<ValueList>(answer, "events", {})) {
+    std::string line =
+        "  " + time_text(integer_field(event, "time_ms")) + "  " + text_field(event, "what");
+    if (const auto attempt = integer_field(event, "attempt"); attempt > 0) {
+      line += fmt::format(", attempt {}", attempt);
+    }
+    if (const auto worker = text_field(event, "worker"); !worker.empty()) line += " on " + worker;
+    if (const auto detail = text_field(event, "detail"); !detail.empty()) line += ": " + detail;
+    out += line + "\n";
   }
+  return out.empty() ? "" : "history (UTC):\n" + out;
+}
+
+// What to do about a job that will not come by itself.
+std::string way_on(const Value& answer, const Target& target) {
+  const std::string state = text_field(answer, "state");
+  if (state != "failed" && state != "blocked") return "";
+  const std::string where =
+      target.connect.empty() ? " --store " + target.store : " --connect " + target.connect;
+  const std::string command = "prefgrid retry " + text_field(answer, "experiment") + where;
+  return state == "failed" ? "`" + command + "` lets it run again"
+                           : "`" + command + "` lets the failed ones run again, and then this one";
 }
 
 // One of the files that the job made, as it is.
-int print_artifact(Questions& questions, const Value& answer, const std::string& name) {
+int print_artifact(Questions& questions, const Value& answer, const std::string& name,
+                   Output& out) {
   const Value result = field_or<ValueMap>(answer, "result", {});
   std::string known;
   for (const Value& artifact : field_or<ValueList>(result, "artifacts", {})) {
@@ -51,29 +72,30 @@ int print_artifact(Questions& questions, const Value& answer, const std::string&
     if (!digest) return report_error({ErrorCode::internal, "the answer names no digest"});
     const auto content = questions.artifact(*digest);
     if (!content) return report_error(content.error());
-    std::fwrite(content->data(), 1, content->size(), stdout);
+    out.print(*content);
     return exit_done;
   }
   return report_error({ErrorCode::not_found, "the job has no artefact " + quoted(name) +
                                                  "; it has: " + (known.empty() ? "none" : known)});
 }
 
-int explain(const ExplainOptions& options) {
+int explain(const ExplainOptions& options, Output& out) {
   auto questions = Questions::open(options.target);
   if (!questions) return report_error(questions.error());
   auto answer = questions->ask("explain", {{"job", options.job}});
   if (!answer) return report_error(answer.error());
-  if (!options.artifact.empty()) return print_artifact(*questions, *answer, options.artifact);
+  if (!options.artifact.empty()) return print_artifact(*questions, *answer, options.artifact, out);
+  ValueMap fields = answer->map();
+  if (fields.contains("state")) fields["state"] = shown_state(text_field(*answer, "state"));
+  const std::string next = way_on(fields, options.target);
+  if (!next.empty()) fields["what_to_do"] = next;
   if (options.json) {
-    std::printf("%s\n", value_to_json(*answer).dump(2).c_str());
+    out.print(value_to_json(fields).dump(2) + "\n");
     return exit_done;
   }
-  Value fields = *answer;
-  if (auto* map = std::get_if<ValueMap>(&fields)) {
-    map->erase("events");
-    print_fields(fields, "");
-  }
-  print_history(*answer);
+  const std::string history = history_text(fields);
+  fields.erase("events");
+  out.print(fields_text(fields, "") + history);
   return exit_done;
 }
 
@@ -81,13 +103,12 @@ int explain(const ExplainOptions& options) {
 
 VerbAction define_explain(CLI::App& command) {
   auto options = std::make_shared<ExplainOptions>();
-  command.add_option("job", options->job, "The first digits (at least 4) of the job's key")
-      ->required();
+  command.add_option("KEY", options->job, key_help)->required();
   add_target_options(command, options->target);
   command.add_option("--artifact", options->artifact,
                      "Print one of the files that the job made, e.g. generations.jsonl");
   command.add_flag("--json", options->json, "Print JSON");
-  return [options] { return explain(*options); };
+  return [options](Output& out) { return explain(*options, out); };
 }
 
 }  // namespace prefgrid

@@ -1,4 +1,3 @@
-#include <cstdio>
 #include <memory>
 
 #include "coordinator/cli/verb.h"
@@ -10,9 +9,8 @@ namespace prefgrid {
 VerbAction define_methods(CLI::App& command) {
   auto json = std::make_shared<bool>(false);
   command.add_flag("--json", *json, "Print the catalogue as JSON");
-  return [json]() -> int {
-    const std::string text = *json ? methods_json(catalog()) : methods_table(catalog());
-    std::fputs(text.c_str(), stdout);
+  return [json](Output& out) -> int {
+    out.print(*json ? methods_json(catalog()) : methods_table(catalog()));
     return exit_done;
   };
 }

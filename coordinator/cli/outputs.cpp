@@ -1,10 +1,16 @@
 #include "coordinator/cli/outputs.h"
 
+#include <unistd.h>
+
+#include <cerrno>
+
 #include "common/files.h"
 #include "coordinator/cli/value_json.h"
 #include "coordinator/report/render.h"
 
 namespace prefgrid {
+
+namespace fs = std::filesystem;
 
 Result<Outputs> outputs_from_value(const Value& answer) {
   Outputs outputs;
@@ -14,16 +20,30 @@ Result<Outputs> outputs_from_value(const Value& answer) {
   return outputs;
 }
 
-Result<Outputs> ask_outputs(Questions& questions, const std::string& experiment) {
-  ValueMap arguments;
-  if (!experiment.empty()) arguments.emplace("experiment", experiment);
-  PREFGRID_ASSIGN(const Value answer, questions.ask("results", arguments));
-  return outputs_from_value(answer);
+Result<void> check_output_folder(const fs::path& folder) {
+  std::error_code problem;
+  fs::path place = fs::absolute(folder, problem);
+  while (!problem && place.has_relative_path()) {
+    const fs::file_status status = fs::status(place, problem);
+    if (fs::exists(status)) break;
+    if (status.type() != fs::file_type::not_found) break;  // a name too long, no permission
+    problem.clear();
+    place = place.parent_path();
+  }
+  const std::string asked = "cannot write to the folder " + folder.string() + ": ";
+  if (problem) return invalid_input(asked + problem.message());
+  if (!fs::is_directory(place, problem)) {
+    return invalid_input(asked + place.string() + " is a file; give a folder");
+  }
+  if (::access(place.c_str(), W_OK | X_OK) != 0) {
+    return os_error(errno, "cannot write to the folder " + folder.string());
+  }
+  return {};
 }
 
-Result<void> write_outputs(const Outputs& outputs, const std::filesystem::path& folder) {
+Result<void> write_outputs(const Outputs& outputs, const fs::path& folder) {
   std::error_code problem;
-  std::filesystem::create_directories(folder, problem);
+  fs::create_directories(folder, problem);
   if (problem) {
     return os_error(problem.value(), "cannot make the folder " + folder.string());
   }

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "common/result.h"
-#include "coordinator/cli/questions.h"
+#include "common/value.h"
 #include "coordinator/report/result_table.h"
 
 namespace prefgrid {
@@ -15,9 +15,12 @@ struct Outputs {
   std::string spec_text;
 };
 
-// From the verb "results"; the newest experiment if no name is given.
-Result<Outputs> ask_outputs(Questions& questions, const std::string& experiment);
+// From an answer to the question "results".
 Result<Outputs> outputs_from_value(const Value& answer);
+
+// Whether files can be written to a folder that may not be there yet; asked before a run, which
+// would end without a place for its tables. Makes nothing.
+Result<void> check_output_folder(const std::filesystem::path& folder);
 
 // Writes DIR/results.csv and DIR/report.html, each whole or not at all; makes DIR.
 Result<void> write_outputs(const Outputs& outputs, const std::filesystem::path& folder);

@@ -6,17 +6,49 @@
 #include "common/limits.h"
 #include "common/sha256.h"
 #include "common/yaml.h"
+#include "experiments/catalog/catalog.h"
+#include "experiments/catalog/describe.h"
 
 namespace prefgrid {
 
-Result<PreparedExperiment> prepare(const std::filesystem::path& spec_file) {
-  PREFGRID_ASSIGN(YamlNode root, load_yaml(spec_file));
+namespace fs = std::filesystem;
+
+namespace {
+
+// As the spec has it, or the default of its kind. The catalogue has checked that there is one.
+std::string written_path(const ValueMap& section) {
+  const DatasetRow* row = catalog().dataset(section.at("kind").text());
+  PREFGRID_CHECK(row != nullptr, "a checked spec names an unknown kind of dataset");
+  return field_value(row->fields, section, "path").text();
+}
+
+}  // namespace
+
+Result<ExperimentSpec> read_spec(const fs::path& spec_file) {
+  PREFGRID_ASSIGN(const YamlNode root, load_yaml(spec_file));
+  return parse_spec(root, spec_file.string(), catalog());
+}
+
+Result<LoadedDataset> read_dataset_of(const ExperimentSpec& spec, const fs::path& spec_file) {
+  const fs::path written = written_path(spec.dataset);
+  std::error_code ignored;
+  const fs::path folder = fs::absolute(spec_file, ignored).parent_path();
+  ValueMap section = spec.dataset;
+  section["path"] = (folder / written).lexically_normal().string();
+  auto loaded = load_dataset(section);
+  if (loaded) return loaded;
+  Error error = loaded.error();
+  if (error.code == ErrorCode::not_found && written.is_relative()) {
+    error.message += " (a relative path starts at the spec's folder)";
+  }
+  return in_dataset_section(spec, std::move(error));
+}
+
+Result<PreparedExperiment> prepare(const fs::path& spec_file) {
   PreparedExperiment out;
-  PREFGRID_ASSIGN(out.spec, parse_spec(root, spec_file.string(), catalog()));
+  PREFGRID_ASSIGN(out.spec, read_spec(spec_file));
   PREFGRID_ASSIGN(out.spec_text, read_file(spec_file, limits::spec_file_bytes));
-  auto loaded = load_dataset(out.spec.dataset);
-  if (!loaded) return in_dataset_section(out.spec, loaded.error());
-  LoadedDataset data = *std::move(loaded);
+  PREFGRID_ASSIGN(LoadedDataset data, read_dataset_of(out.spec, spec_file));
   out.dataset = std::move(data.summary);
   out.dataset_bytes = write_dataset(data.dataset);
   out.dataset_digest = digest_of(out.dataset_bytes);

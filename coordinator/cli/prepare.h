@@ -22,8 +22,13 @@ struct PreparedExperiment {
   Plan plan;
 };
 
-// Reads and checks the spec, the dataset that it names, and the grid. A relative dataset path is
-// taken from the working directory.
+// Reads and checks the spec, the dataset that it names, and the grid.
 Result<PreparedExperiment> prepare(const std::filesystem::path& spec_file);
+
+// The spec alone, and the dataset of its section: a relative path there starts at the folder of
+// the spec file. Errors have their place in the spec.
+Result<ExperimentSpec> read_spec(const std::filesystem::path& spec_file);
+Result<LoadedDataset> read_dataset_of(const ExperimentSpec& spec,
+                                      const std::filesystem::path& spec_file);
 
 }  // namespace prefgrid

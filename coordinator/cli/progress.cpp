@@ -25,18 +25,7 @@ std::string finished_stages(const Value& experiment) {
   return names;
 }
 
-}  // namespace
-
-std::int64_t jobs_to_run(const Value& experiment_progress) {
-  const Value counts = counts_of(experiment_progress);
-  std::int64_t jobs = 0;
-  for (const char* state : {"waiting", "ready", "running", "retrying"}) {
-    jobs += integer_field(counts, state);
-  }
-  return jobs;
-}
-
-std::string ProgressPrinter::line(const Value& experiment) const {
+std::string line(const Value& experiment) {
   std::string out;
   for (const Value& stage : field_or<ValueList>(experiment, "stages", {})) {
     const Value counts = counts_of(stage);
@@ -52,39 +41,51 @@ std::string ProgressPrinter::line(const Value& experiment) const {
   return out;
 }
 
+}  // namespace
+
+JobTotals job_totals(const Value& experiment_progress) {
+  const Value counts = counts_of(experiment_progress);
+  JobTotals totals;
+  for (const char* state : {"waiting", "ready", "running", "retrying"}) {
+    totals.run += static_cast<std::uint64_t>(integer_field(counts, state));
+  }
+  totals.failed = static_cast<std::uint64_t>(integer_field(counts, "failed"));
+  totals.blocked = static_cast<std::uint64_t>(integer_field(counts, "blocked"));
+  return totals;
+}
+
 void ProgressPrinter::show(const Value& answer) {
   const Value experiment = field_or<ValueMap>(answer, "experiment", {});
-  const auto now = std::chrono::steady_clock::now();
-  const bool disk_full = field_or<bool>(answer, "disk_full", false);
-  if (disk_full != disk_was_full_) {
-    std::fprintf(stderr, "%s\n",
-                 disk_full ? "the disk is full: waiting for room; nothing is lost"
-                           : "the disk has room again: going on");
-    disk_was_full_ = disk_full;
-  }
+  show_disk(field_or<bool>(answer, "disk_full", false));
   const std::string finished = finished_stages(experiment);
   const std::int64_t failed = integer_field(counts_of(experiment), "failed");
   const std::string text = json_ ? value_to_json(experiment).dump() : line(experiment);
   const bool ended = field_or<bool>(experiment, "finished", false);
   const bool urgent = ended || finished != finished_stages_ || failed != failed_;
+  const auto now = std::chrono::steady_clock::now();
   if (text == last_line_ || (!urgent && now - printed_ < std::chrono::seconds(2))) return;
   const double seconds = std::chrono::duration<double>(now - started_).count();
-  if (json_) {
-    std::printf("%s\n", text.c_str());
-  } else {
-    std::printf("%6.1f s%s\n", seconds, text.c_str());
-  }
-  std::fflush(stdout);
-  if (failed > failed_) {
-    for (const Value& job : field_or<ValueList>(experiment, "failed_jobs", {})) {
-      std::fprintf(stderr, "failed %s: %s\n", text_field(job, "job").substr(0, 12).c_str(),
-                   text_field(job, "message").c_str());
-    }
-  }
+  out_.print(json_ ? text + "\n" : fmt::format("{:6.1f} s{}\n", seconds, text));
+  if (failed > failed_) show_failures(experiment);
   finished_stages_ = finished;
   failed_ = failed;
   last_line_ = text;
   printed_ = now;
+}
+
+void ProgressPrinter::show_disk(bool full) {
+  if (full == disk_was_full_) return;
+  std::fprintf(stderr, "%s\n",
+               full ? "the disk is full: waiting for room; nothing is lost"
+                    : "the disk has room again: going on");
+  disk_was_full_ = full;
+}
+
+void ProgressPrinter::show_failures(const Value& experiment) {
+  for (const Value& job : field_or<ValueList>(experiment, "failed_jobs", {})) {
+    std::fprintf(stderr, "failed %s: %s\n", text_field(job, "job").substr(0, 12).c_str(),
+                 text_field(job, "message").c_str());
+  }
 }
 
 }  // namespace prefgrid

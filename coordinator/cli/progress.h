@@ -5,20 +5,25 @@
 #include <string>
 
 #include "common/value.h"
+#include "coordinator/cli/output.h"
+#include "coordinator/plan_diff.h"
 
 namespace prefgrid {
 
-// Jobs of a progress answer that have still to run.
-std::int64_t jobs_to_run(const Value& experiment_progress);
+// What is left of an experiment, from a progress answer.
+JobTotals job_totals(const Value& experiment_progress);
 
 class ProgressPrinter {
  public:
-  explicit ProgressPrinter(bool json) : json_(json) {}
+  ProgressPrinter(Output& out, bool json) : out_(out), json_(json) {}
   // An answer of the verb "watch". Prints when a stage ends or a job fails, else every 2 s.
   void show(const Value& answer);
 
  private:
-  std::string line(const Value& experiment) const;
+  void show_disk(bool full);
+  void show_failures(const Value& experiment);
+
+  Output& out_;
   bool json_;
   bool disk_was_full_ = false;
   std::string finished_stages_;

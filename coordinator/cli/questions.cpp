@@ -1,29 +1,30 @@
 #include "coordinator/cli/questions.h"
 
-#include <filesystem>
+#include <chrono>
+#include <cstdio>
 #include <utility>
 
 #include "common/limits.h"
-#include "coordinator/report/aggregate.h"
+#include "coordinator/cli/cli_queries.h"
+#include "coordinator/loop/endpoints.h"
 
 namespace prefgrid {
 namespace {
 
-Result<Value> results(const ValueMap& arguments, const Views& views) {
-  PREFGRID_ASSIGN(const BookedExperiment* experiment, wanted_experiment(arguments, views));
-  if (!experiment->plan) {
-    return Error{ErrorCode::conflict,
-                 "experiment " + experiment->record.name +
-                     " cannot be expanded by this version: " + experiment->problem};
-  }
-  const std::string dataset = [&] {
-    const auto summary = summary_from_value(experiment->record.dataset);
-    return summary.ok() ? summary->name : std::string();
-  }();
-  const ResultTable table = aggregate(*experiment->plan, dataset,
-                                      {[&](const JobKey& key) { return result_of(views, key); },
-                                       [&](const JobKey& key) { return why_missing(views, key); }});
-  return Value(ValueMap{{"table", to_value(table)}, {"spec_text", experiment->record.spec_text}});
+namespace fs = std::filesystem;
+
+constexpr std::chrono::milliseconds silent_patience{1'000};
+constexpr std::chrono::milliseconds patience{30'000};
+
+// A socket that is not there will not come by waiting: libzmq would try for ever.
+Result<void> check_socket(const std::string& endpoint) {
+  if (!is_ipc(endpoint)) return {};
+  const fs::path socket = endpoint.substr(std::string("ipc://").size());
+  std::error_code ignored;
+  if (fs::is_socket(socket, ignored)) return {};
+  return Error{ErrorCode::not_found,
+               "no coordinator listens at " + endpoint +
+                   (fs::exists(socket, ignored) ? ": that is no socket" : ": no such socket")};
 }
 
 }  // namespace
@@ -34,28 +35,40 @@ void add_target_options(CLI::App& command, Target& target) {
       ->excludes(store);
 }
 
-QueryTable cli_queries() {
-  QueryTable table = standard_queries();
-  table.emplace("results", results);
-  return table;
+Result<fs::path> store_folder(const Target& target, const std::string& experiment) {
+  if (!target.store.empty()) return fs::path(target.store);
+  if (!experiment.empty()) return fs::path("runs") / experiment;
+  return invalid_input("say where to look: --store DIR or --connect ENDPOINT");
 }
 
-Result<Questions> Questions::open(const Target& target, const std::string& experiment) {
+Result<Client> connect_to(const std::string& endpoint) {
+  PREFGRID_TRY(check_socket(endpoint));
+  PREFGRID_ASSIGN(Client client, Client::connect(endpoint));
+  auto answered = client.request("ping", {}, silent_patience);
+  if (!answered && answered.error().code == ErrorCode::unavailable) {
+    std::fprintf(stderr, "prefgrid: waiting for the coordinator at %s (up to %lld s)\n",
+                 endpoint.c_str(), static_cast<long long>(patience.count() / 1'000));
+    answered = client.request("ping", {}, patience - silent_patience);
+  }
+  if (answered) return client;
+  if (answered.error().code != ErrorCode::unavailable) return answered.error();
+  return Error{ErrorCode::unavailable, "no coordinator has answered at " + endpoint + " for " +
+                                           std::to_string(patience.count() / 1'000) +
+                                           " s: is it running, and is that its address?"};
+}
+
+Result<Questions> Questions::open(const Target& target, const std::string& experiment,
+                                  Access access) {
   Questions questions;
   if (!target.connect.empty()) {
-    PREFGRID_ASSIGN(questions.client_, Client::connect(target.connect));
+    PREFGRID_ASSIGN(questions.client_, connect_to(target.connect));
     return questions;
   }
-  std::filesystem::path folder = target.store;
-  if (folder.empty()) {
-    if (experiment.empty()) {
-      return invalid_input("say where to look: --store DIR or --connect ENDPOINT");
-    }
-    folder = std::filesystem::path("runs") / experiment;
-  }
+  PREFGRID_ASSIGN(const fs::path folder, store_folder(target, experiment));
   std::error_code ignored;
-  if (!std::filesystem::is_directory(folder, ignored)) {
-    return Error{ErrorCode::not_found, "no store at " + folder.string()};
+  if (!fs::is_directory(folder, ignored)) {
+    return Error{ErrorCode::not_found,
+                 "no store at " + folder.string() + " (--store DIR says where it is)"};
   }
   auto live = Client::connect_store(folder);
   if (live.ok()) {
@@ -63,7 +76,15 @@ Result<Questions> Questions::open(const Target& target, const std::string& exper
     return questions;
   }
   if (live.error().code != ErrorCode::not_found) return live.error();
-  PREFGRID_ASSIGN(questions.offline_, OfflineViews::open(folder, catalog_planner()));
+  if (access == Access::read) {
+    PREFGRID_ASSIGN(questions.offline_, OfflineViews::open(folder, catalog_planner()));
+    return questions;
+  }
+  if (!fs::exists(folder / "db", ignored)) {  // it would be made
+    return Error{ErrorCode::not_found, "there is no store in " + folder.string()};
+  }
+  PREFGRID_ASSIGN(questions.embedded_, EmbeddedCoordinator::start(folder));
+  PREFGRID_ASSIGN(questions.client_, Client::connect(questions.embedded_->endpoint()));
   return questions;
 }
 

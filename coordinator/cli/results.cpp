@@ -1,10 +1,7 @@
-#include <cstdio>
 #include <memory>
 
-#include "common/files.h"
+#include "coordinator/cli/experiments_asked.h"
 #include "coordinator/cli/outputs.h"
-#include "coordinator/cli/questions.h"
-#include "coordinator/cli/value_json.h"
 #include "coordinator/cli/verb.h"
 #include "coordinator/report/render.h"
 
@@ -19,20 +16,26 @@ struct ResultsOptions {
   bool csv = false;
 };
 
-int print_results(const ResultsOptions& options) {
-  auto questions = Questions::open(options.target, options.experiment);
-  if (!questions) return report_error(questions.error());
-  const auto outputs = ask_outputs(*questions, options.experiment);
+int print_results(const ResultsOptions& options, Output& out) {
+  if (!options.out.empty()) {
+    if (auto usable = check_output_folder(options.out); !usable) {
+      return report_refusal(usable.error());
+    }
+  }
+  auto asked = ask_about(options.target, options.experiment);
+  if (!asked) return report_error(asked.error());
+  const auto answer = asked->questions.ask("results", asked->arguments);
+  if (!answer) return report_error(answer.error());
+  const auto outputs = outputs_from_value(*answer);
   if (!outputs) return report_error(outputs.error());
   if (!options.out.empty()) {
     if (auto written = write_outputs(*outputs, options.out); !written) {
       return report_error(written.error());
     }
   }
-  const std::string text = options.json  ? to_json(outputs->table)
-                           : options.csv ? to_csv(outputs->table)
-                                         : to_text(outputs->table);
-  std::fputs(text.c_str(), stdout);
+  out.print(options.json  ? to_json(outputs->table)
+            : options.csv ? to_csv(outputs->table)
+                          : to_text(outputs->table));
   return outputs->table.missing.empty() ? exit_done : exit_incomplete;
 }
 
@@ -40,14 +43,12 @@ int print_results(const ResultsOptions& options) {
 
 VerbAction define_results(CLI::App& command) {
   auto options = std::make_shared<ResultsOptions>();
-  command.add_option("experiment", options->experiment,
-                     "Its name (default: the newest of the store); without --store and --connect "
-                     "the store is runs/EXPERIMENT");
+  command.add_option("EXPERIMENT", options->experiment, experiment_help);
   add_target_options(command, options->target);
   command.add_option("--out", options->out, "Also write results.csv and report.html there");
   auto* json = command.add_flag("--json", options->json, "Print JSON");
   command.add_flag("--csv", options->csv, "Print CSV")->excludes(json);
-  return [options] { return print_results(*options); };
+  return [options](Output& out) { return print_results(*options, out); };
 }
 
 }  // namespace prefgrid

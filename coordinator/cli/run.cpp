@@ -1,6 +1,6 @@
 // `prefgrid run`: a coordinator in this process, workers as children, and this thread as a client:
 // the same path through sockets and store that a cluster takes.
-#include <spdlog/spdlog.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
@@ -9,6 +9,7 @@
 #include <memory>
 #include <thread>
 
+#include "coordinator/cli/embedded_coordinator.h"
 #include "coordinator/cli/local_worker.h"
 #include "coordinator/cli/outputs.h"
 #include "coordinator/cli/progress.h"
@@ -16,7 +17,7 @@
 #include "coordinator/cli/submission.h"
 #include "coordinator/cli/value_json.h"
 #include "coordinator/cli/verb.h"
-#include "coordinator/loop/coordinator.h"
+#include "coordinator/loop/client.h"
 #include "coordinator/report/render.h"
 
 namespace prefgrid {
@@ -33,39 +34,13 @@ struct RunOptions {
   bool json = false;
 };
 
-// The coordinator and its thread; stopped and joined when it goes.
-class EmbeddedCoordinator {
- public:
-  static Result<std::unique_ptr<EmbeddedCoordinator>> start(const fs::path& store) {
-    CoordinatorOptions options;
-    options.store = store;
-    options.queries = cli_queries();
-    PREFGRID_ASSIGN(auto coordinator, Coordinator::start(std::move(options)));
-    return std::unique_ptr<EmbeddedCoordinator>(new EmbeddedCoordinator(std::move(coordinator)));
-  }
-  ~EmbeddedCoordinator() {
-    coordinator_->stop();
-    thread_.join();
-  }
-
-  Coordinator& coordinator() { return *coordinator_; }
-  const std::string& endpoint() const { return coordinator_->control_endpoints().front(); }
-
- private:
-  explicit EmbeddedCoordinator(std::unique_ptr<Coordinator> coordinator)
-      : coordinator_(std::move(coordinator)), thread_([this] {
-          if (auto ran = coordinator_->run(); !ran) spdlog::error("{}", ran.error().message);
-        }) {}
-  std::unique_ptr<Coordinator> coordinator_;
-  std::thread thread_;
-};
-
 // Why the watch ended before the experiment did. Written by other threads.
 struct Interruption {
   std::atomic<bool> signal{false};
   std::atomic<bool> worker_failed{false};
   std::atomic<bool> disk_full{false};
-  bool any() const { return signal || worker_failed; }
+  std::atomic<bool> reader_gone{false};
+  bool any() const { return signal || worker_failed || reader_gone; }
 };
 
 unsigned worker_count(unsigned wanted) {
@@ -93,82 +68,92 @@ Result<std::unique_ptr<LocalWorker>> start_worker(EmbeddedCoordinator& embedded,
                              }});
 }
 
-Result<void> watch_until_finished(Client& client, std::int64_t experiment, bool json,
+Result<void> watch_until_finished(Client& client, std::int64_t experiment, bool json, Output& out,
                                   Interruption& interruption) {
-  ProgressPrinter printer(json);
+  ProgressPrinter printer(out, json);
   return client.watch({{"experiment", experiment}}, [&](const Value& answer) {
     interruption.disk_full = field_or<bool>(answer, "disk_full", false);
     printer.show(answer);
+    interruption.reader_gone = out.reader_gone();
     return !interruption.any();
   });
 }
 
-int finish(Client& client, std::int64_t experiment, const fs::path& out, bool json) {
+int finish(Client& client, std::int64_t experiment, const fs::path& folder, bool json,
+           Output& out) {
   const auto answer = client.request("results", {{"experiment", experiment}});
   if (!answer) return report_error(answer.error());
   const auto outputs = outputs_from_value(*answer);
   if (!outputs) return report_error(outputs.error());
-  if (auto written = write_outputs(*outputs, out); !written) return report_error(written.error());
-  std::fputs((json ? to_json(outputs->table, -1) : to_text(outputs->table)).c_str(), stdout);
-  if (!json) {
-    std::printf("\nwritten: %s, %s\n", (out / "results.csv").c_str(),
-                (out / "report.html").c_str());
+  if (auto written = write_outputs(*outputs, folder); !written) {
+    report_error(written.error());
+    return exit_failed;
   }
+  out.print(json ? to_json(outputs->table, -1)
+                 : to_text(outputs->table) + fmt::format("\nwritten: {}, {}\n",
+                                                         (folder / "results.csv").string(),
+                                                         (folder / "report.html").string()));
   return outputs->table.missing.empty() ? exit_done : exit_incomplete;
 }
 
 int interrupted_exit(const Interruption& interruption) {
-  if (interruption.worker_failed) return exit_incomplete;
+  if (interruption.worker_failed) return exit_failed;
+  if (interruption.reader_gone) return exit_reader_gone;
   std::fprintf(stderr, "interrupted: run the same command again to go on\n");
   return interruption.disk_full ? exit_disk_full : exit_interrupted;
 }
 
+// What stands before the progress: notes, and how much there is to do.
+std::string headline(const RunOptions& options, const Plan& plan, const JobTotals& left) {
+  std::string text;
+  for (const std::string& note : plan.notes) text += "note: " + note + "\n";
+  const std::string where = options.store.empty() ? "" : " --store " + options.store;
+  return text + totals_text(left, options.spec + where) + "\n";
+}
+
 int run_prepared(const RunOptions& options, const PreparedExperiment& prepared,
-                 const fs::path& worker_program) {
+                 const fs::path& worker_program, Output& out) {
   const fs::path store =
       options.store.empty() ? fs::path("runs") / prepared.spec.experiment : fs::path(options.store);
+  const fs::path folder = options.out.empty() ? store : fs::path(options.out);
+  if (auto usable = check_output_folder(folder); !usable) return report_refusal(usable.error());
   SignalWatch signals;  // before any thread starts
   Interruption interruption;
   signals.on_signal([&](int) { interruption.signal = true; });
   auto embedded = EmbeddedCoordinator::start(store);
-  if (!embedded) return report_error(embedded.error());
+  if (!embedded) return report_refusal(embedded.error());
   auto client = Client::connect((*embedded)->endpoint());
   if (!client) return report_error(client.error());
   const auto submission = submit_experiment(*client, prepared);
   if (!submission) return report_error(submission.error());
 
-  const std::int64_t jobs = jobs_to_run(submission->progress);
-  if (!options.json) {
-    for (const std::string& note : prepared.plan.notes) std::printf("%s\n", note.c_str());
-    std::printf("%lld jobs to run\n", static_cast<long long>(jobs));
-    std::fflush(stdout);
-  }
-  if (jobs > 0) {
+  const JobTotals left = job_totals(submission->progress);
+  if (!options.json) out.print(headline(options, prepared.plan, left));
+  if (left.run > 0) {
     auto worker = start_worker(**embedded, worker_program, store, worker_count(options.workers),
                                interruption);
     if (!worker) return report_error(worker.error());
     const auto watched =
-        watch_until_finished(*client, submission->experiment, options.json, interruption);
+        watch_until_finished(*client, submission->experiment, options.json, out, interruption);
     if (interruption.any()) return interrupted_exit(interruption);
     if (!watched) return report_error(watched.error());
   }
-  return finish(*client, submission->experiment,
-                options.out.empty() ? store : fs::path(options.out), options.json);
+  return finish(*client, submission->experiment, folder, options.json, out);
 }
 
-int run(const RunOptions& options) {
+int run(const RunOptions& options, Output& out) {
   const auto worker_program = find_worker_program();
   if (!worker_program) return report_error(worker_program.error());
   const auto prepared = prepare(options.spec);
   if (!prepared) return report_error(prepared.error());
-  return run_prepared(options, *prepared, *worker_program);
+  return run_prepared(options, *prepared, *worker_program, out);
 }
 
 }  // namespace
 
 VerbAction define_run(CLI::App& command) {
   auto options = std::make_shared<RunOptions>();
-  command.add_option("spec", options->spec, "The experiment's YAML file")->required();
+  command.add_option("SPEC", options->spec, "The experiment's YAML file")->required();
   command.add_option("--store", options->store, "The store's folder (default runs/EXPERIMENT)");
   command.add_option("--out", options->out,
                      "Folder for results.csv and report.html (default: the store's)");
@@ -178,7 +163,7 @@ VerbAction define_run(CLI::App& command) {
       ->check(CLI::Range(1, 1024));
   command.add_flag("--plain", options->plain, "Progress as plain lines, also on a terminal");
   command.add_flag("--json", options->json, "Progress and tables as JSON, one object a line");
-  return [options] { return run(*options); };
+  return [options](Output& out) { return run(*options, out); };
 }
 
 }  // namespace prefgrid

@@ -1,9 +1,8 @@
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <memory>
 
-#include "coordinator/cli/questions.h"
+#include "coordinator/cli/experiments_asked.h"
 #include "coordinator/cli/value_json.h"
 #include "coordinator/cli/verb.h"
 
@@ -16,7 +15,7 @@ struct StatusOptions {
   bool json = false;
 };
 
-void print_counts(const std::string& name, const Value& counts) {
+std::string counts_text(const std::string& name, const Value& counts) {
   std::string line = fmt::format("  {:<18}{:>8} / {:<8}", name, integer_field(counts, "done"),
                                  integer_field(counts, "total"));
   for (const char* state :
@@ -24,54 +23,58 @@ void print_counts(const std::string& name, const Value& counts) {
     const std::int64_t count = integer_field(counts, state);
     if (count > 0) line += fmt::format(" {} {}", count, state);
   }
-  std::printf("%s\n", line.c_str());
+  return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
 }
 
-void print_experiment(const Value& experiment) {
-  const bool finished = field_or<bool>(experiment, "finished", false);
-  std::printf("%s%s\n", text_field(experiment, "name").c_str(), finished ? " (finished)" : "");
+std::string experiment_text(const Value& experiment) {
+  const char* state = field_or<bool>(experiment, "cancelled", false)  ? ", cancelled"
+                      : field_or<bool>(experiment, "finished", false) ? ", finished"
+                                                                      : "";
+  std::string text = fmt::format("{} (id {}{})\n", text_field(experiment, "name"),
+                                 integer_field(experiment, "id"), state);
   if (const std::string problem = text_field(experiment, "problem"); !problem.empty()) {
-    std::printf("  %s\n", problem.c_str());
+    text += "  " + problem + "\n";
   }
   for (const Value& stage : field_or<ValueList>(experiment, "stages", {})) {
-    print_counts(text_field(stage, "stage"), field_or<ValueMap>(stage, "counts", {}));
+    text += counts_text(text_field(stage, "stage"), field_or<ValueMap>(stage, "counts", {}));
   }
   for (const Value& job : field_or<ValueList>(experiment, "failed_jobs", {})) {
-    std::printf("  failed %s: %s\n", text_field(job, "job").substr(0, 12).c_str(),
-                text_field(job, "message").c_str());
+    text += fmt::format("  failed {}: {}\n", text_field(job, "job").substr(0, 12),
+                        text_field(job, "message"));
   }
+  return text;
 }
 
-void print_worker(const Value& worker) {
+std::string worker_text(const Value& worker) {
   const bool connected = field_or<bool>(worker, "connected", false);
-  std::printf("  %s on %s: %lld executors, %lld leases%s\n", text_field(worker, "name").c_str(),
-              text_field(worker, "host").c_str(),
-              static_cast<long long>(integer_field(worker, "executors")),
-              static_cast<long long>(integer_field(worker, "leases")),
-              connected ? "" : ", not connected");
+  return fmt::format("  {} on {}: {} executors, {} leases{}{}\n", text_field(worker, "name"),
+                     text_field(worker, "host"), integer_field(worker, "executors"),
+                     integer_field(worker, "leases"),
+                     field_or<bool>(worker, "draining", false) ? ", draining" : "",
+                     connected ? "" : ", not connected");
 }
 
-int print_status(const StatusOptions& options) {
-  auto questions = Questions::open(options.target, options.experiment);
-  if (!questions) return report_error(questions.error());
-  ValueMap arguments;
-  if (!options.experiment.empty()) arguments.emplace("experiment", options.experiment);
-  auto answer = questions->ask("status", arguments);
+std::string status_text(const Value& answer) {
+  std::string text;
+  if (!field_or<bool>(answer, "live", false)) text += "no coordinator runs on this store\n";
+  if (field_or<bool>(answer, "disk_full", false)) {
+    text += "the disk is full: nothing is committed until there is room\n";
+  }
+  const auto experiments = field_or<ValueList>(answer, "experiments", {});
+  if (experiments.empty()) text += "no experiment yet\n";
+  for (const Value& experiment : experiments) text += experiment_text(experiment);
+  const auto workers = field_or<ValueList>(answer, "workers", {});
+  if (!workers.empty()) text += "workers\n";
+  for (const Value& worker : workers) text += worker_text(worker);
+  return text;
+}
+
+int print_status(const StatusOptions& options, Output& out) {
+  auto asked = ask_about(options.target, options.experiment);
+  if (!asked) return report_error(asked.error());
+  const auto answer = asked->questions.ask("status", asked->arguments);
   if (!answer) return report_error(answer.error());
-  if (options.json) {
-    std::printf("%s\n", value_to_json(*answer).dump(2).c_str());
-    return exit_done;
-  }
-  if (!field_or<bool>(*answer, "live", false)) std::printf("no coordinator runs on this store\n");
-  if (field_or<bool>(*answer, "disk_full", false)) {
-    std::printf("the disk is full: nothing is committed until there is room\n");
-  }
-  for (const Value& experiment : field_or<ValueList>(*answer, "experiments", {})) {
-    print_experiment(experiment);
-  }
-  const auto workers = field_or<ValueList>(*answer, "workers", {});
-  if (!workers.empty()) std::printf("workers\n");
-  for (const Value& worker : workers) print_worker(worker);
+  out.print(options.json ? value_to_json(*answer).dump(2) + "\n" : status_text(*answer));
   return exit_done;
 }
 
@@ -79,10 +82,12 @@ int print_status(const StatusOptions& options) {
 
 VerbAction define_status(CLI::App& command) {
   auto options = std::make_shared<StatusOptions>();
-  command.add_option("experiment", options->experiment, "Only this one");
+  command.add_option("EXPERIMENT", options->experiment,
+                     "Only this one: its spec file, name, start of its name, or id (default: all). "
+                     "Without --store and --connect the store is runs/NAME");
   add_target_options(command, options->target);
   command.add_flag("--json", options->json, "Print JSON");
-  return [options] { return print_status(*options); };
+  return [options](Output& out) { return print_status(*options, out); };
 }
 
 }  // namespace prefgrid

@@ -1,5 +1,6 @@
 #include "coordinator/cli/stored_plans.h"
 
+#include <unordered_set>
 #include <utility>
 
 #include "coordinator/cli/value_json.h"
@@ -7,6 +8,8 @@
 
 namespace prefgrid {
 namespace {
+
+constexpr std::size_t keys_per_question = 32'768;
 
 Result<Plan> ask_plan(Questions& questions, std::int64_t experiment) {
   PREFGRID_ASSIGN(const Value answer, questions.ask("spec", {{"experiment", experiment}}));
@@ -21,20 +24,45 @@ Result<Plan> ask_plan(Questions& questions, std::int64_t experiment) {
   return catalog_planner()(record);
 }
 
+Result<void> ask_standings(Questions& questions, const std::vector<JobKey>& keys,
+                           StoredPlans& stored) {
+  std::string digits;
+  for (const JobKey& key : keys) digits += key.hex();
+  PREFGRID_ASSIGN(const Value answer, questions.ask("standings", {{"keys", std::move(digits)}}));
+  const std::string letters = text_field(answer, "standings");
+  if (letters.size() != keys.size()) {
+    return Error{ErrorCode::internal, "the coordinator's answer has another number of jobs"};
+  }
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (letters[i] == 'd') stored.standings.emplace(keys[i], Standing::done);
+    if (letters[i] == 'f') stored.standings.emplace(keys[i], Standing::failed);
+  }
+  return {};
+}
+
 }  // namespace
 
-Result<StoredPlans> ask_stored_plans(Questions& questions) {
+Result<StoredPlans> ask_stored_plans(Questions& questions, const Plan& plan) {
   StoredPlans stored;
   PREFGRID_ASSIGN(const Value status, questions.ask("status", {}));
   for (const Value& experiment : field_or<ValueList>(status, "experiments", {})) {
-    auto plan = ask_plan(questions, integer_field(experiment, "id"));
-    if (plan.ok()) stored.plans.push_back(*std::move(plan));
+    auto expanded = ask_plan(questions, integer_field(experiment, "id"));
+    if (expanded.ok()) stored.plans.push_back(*std::move(expanded));
   }
-  PREFGRID_ASSIGN(const Value executions, questions.ask("executions", {}));
-  for (const auto& [hex, counts] : field_or<ValueMap>(executions, "jobs", {})) {
-    const auto key = JobKey::from_hex(hex);
-    if (key && integer_field(counts, "done") > 0) stored.done.insert(*key);
-  }
+  std::unordered_set<JobKey> asked;
+  std::vector<JobKey> keys;
+  const auto ask_about_plan = [&](const Plan& one) -> Result<void> {
+    for (const PlannedJob& job : one.jobs) {
+      if (!asked.insert(job.key).second) continue;
+      keys.push_back(job.key);
+      if (keys.size() < keys_per_question) continue;
+      PREFGRID_TRY(ask_standings(questions, std::exchange(keys, {}), stored));
+    }
+    return {};
+  };
+  PREFGRID_TRY(ask_about_plan(plan));
+  for (const Plan& one : stored.plans) PREFGRID_TRY(ask_about_plan(one));
+  if (!keys.empty()) PREFGRID_TRY(ask_standings(questions, keys, stored));
   return stored;
 }
 

@@ -1,4 +1,5 @@
-#include <cstdio>
+#include <fmt/format.h>
+
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -9,17 +10,21 @@
 namespace prefgrid {
 namespace {
 
-int print_version(bool json) {
+int print_version(bool json, Output& out) {
   if (!json) {
-    std::printf("prefgrid %s (protocol %u)\n", PREFGRID_VERSION, protocol_version);
+    std::string text = fmt::format("prefgrid {} (protocol {})\n", PREFGRID_VERSION,
+                                   std::uint32_t{protocol_version});
     for (const KindVersion& kind : catalog().kind_versions()) {
-      std::printf("  %-24s %u\n", kind.kind.c_str(), kind.version);
+      text += fmt::format("  {:<24} {}\n", kind.kind, kind.version);
     }
+    out.print(text);
     return exit_done;
   }
-  nlohmann::ordered_json out = {{"version", PREFGRID_VERSION}, {"protocol", protocol_version}};
-  for (const KindVersion& kind : catalog().kind_versions()) out["kinds"][kind.kind] = kind.version;
-  std::printf("%s\n", out.dump(2).c_str());
+  nlohmann::ordered_json object = {{"version", PREFGRID_VERSION}, {"protocol", protocol_version}};
+  for (const KindVersion& kind : catalog().kind_versions()) {
+    object["kinds"][kind.kind] = kind.version;
+  }
+  out.print(object.dump(2) + "\n");
   return exit_done;
 }
 
@@ -28,7 +33,7 @@ int print_version(bool json) {
 VerbAction define_version(CLI::App& command) {
   auto json = std::make_shared<bool>(false);
   command.add_flag("--json", *json, "Print JSON");
-  return [json] { return print_version(*json); };
+  return [json](Output& out) { return print_version(*json, out); };
 }
 
 }  // namespace prefgrid

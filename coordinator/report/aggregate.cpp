@@ -9,6 +9,7 @@
 
 #include "common/random.h"
 #include "common/statistics.h"
+#include "coordinator/report/metrics.h"
 
 namespace prefgrid {
 namespace {
@@ -19,25 +20,42 @@ struct UserStatistic {
   std::uint64_t missing = 0;
 };
 
-// A figure's place in the table: every column before `value` except the dataset.
-using FigureKey =
-    std::tuple<std::string, std::string, std::string, std::string, std::string,
-               std::optional<double>, std::optional<std::uint64_t>, std::string, std::string>;
 // Users by name, so that the order in which results arrived leaves no trace.
-using Figures = std::map<FigureKey, std::map<std::string, UserStatistic>>;
+using Users = std::map<std::string, UserStatistic>;
+using FigureKey = std::pair<std::string, std::optional<double>>;  // metric, weight
 
-FigureKey figure_key(const CellLabel& cell, const Metric& metric) {
-  const std::optional<double> weight = metric.weight ? metric.weight : cell.weight;
-  return {cell.method, cell.config, cell.backbone,   cell.policy, cell.decoding,
-          weight,      cell.seed,   cell.user_group, metric.name};
+// All figures of one place in the grid, from the jobs of one stage.
+struct Cell {
+  std::map<FigureKey, Users> figures;
+  std::uint64_t absent_users = 0;  // whose job has no result
+};
+// Stage, method, config, backbone, policy, decoding, weight, seed, user group.
+using CellKey =
+    std::tuple<std::string, std::string, std::string, std::string, std::string, std::string,
+               std::optional<double>, std::optional<std::uint64_t>, std::string>;
+using Cells = std::map<CellKey, Cell>;
+
+CellKey cell_key(const PlannedJob& job, const CellLabel& label) {
+  return {job.stage,      label.method, label.config, label.backbone,  label.policy,
+          label.decoding, label.weight, label.seed,   label.user_group};
 }
 
-void add_result(Figures& figures, const CellLabel& cell, const JobResult& result) {
+void add_result(Cell& cell, const PlannedJob& job, const CellLabel& label,
+                const JobResult& result) {
   for (const Metric& metric : result.metrics) {
-    UserStatistic& user = figures[figure_key(cell, metric)][cell.user];
+    const auto weight = metric.weight ? metric.weight : label.weight;
+    UserStatistic& user = cell.figures[{table_name(job.stage, metric.name), weight}][label.user];
     user.sum += metric.sum;
     user.count += metric.count;
     user.missing += metric.missing;
+  }
+}
+
+// The rows are there even if no user of the cell has a result.
+void add_absent_user(Cell& cell, const PlannedJob& job, const CellLabel& label) {
+  ++cell.absent_users;
+  for (const ExpectedFigure& figure : expected_figures(job)) {
+    cell.figures[{figure.metric, figure.weight ? figure.weight : label.weight}];
   }
 }
 
@@ -46,16 +64,25 @@ std::uint64_t row_seed(const ResultRow& row) {
   return stable_hash("bootstrap/" + row.dataset + "/" + row.user_group);
 }
 
-ResultRow make_row(const std::string& dataset, const FigureKey& key) {
+ResultRow make_row(const std::string& dataset, const CellKey& key, const FigureKey& figure) {
   ResultRow row;
+  std::string stage;
   row.dataset = dataset;
-  std::tie(row.method, row.config, row.backbone, row.policy, row.decoding, row.weight, row.seed,
-           row.user_group, row.metric) = key;
+  std::tie(stage, row.method, row.config, row.backbone, row.policy, row.decoding, row.weight,
+           row.seed, row.user_group) = key;
+  std::tie(row.metric, row.weight) = figure;
   return row;
 }
 
-void add_macro_row(std::vector<ResultRow>& rows, ResultRow row,
-                   const std::map<std::string, UserStatistic>& users) {
+// One user has no spread over users to show: no interval.
+void set_interval(ResultRow& row, double scale, const std::function<Interval()>& interval) {
+  if (row.user_group.empty() || row.n_users < 2) return;
+  const Interval drawn = interval();
+  row.ci_low = drawn.low * scale;
+  row.ci_high = drawn.high * scale;
+}
+
+ResultRow macro_row(ResultRow row, const Users& users, std::uint64_t absent) {
   std::vector<double> means;
   for (const auto& [name, user] : users) {
     row.n_valid += user.count;
@@ -63,38 +90,36 @@ void add_macro_row(std::vector<ResultRow>& rows, ResultRow row,
     if (user.count > 0) means.push_back(user.sum / static_cast<double>(user.count));
   }
   row.n_users = means.size();
-  row.value = mean(means);
-  if (!row.user_group.empty() && !means.empty()) {
-    const Interval interval = bootstrap_mean(means, row_seed(row));
-    row.ci_low = interval.low;
-    row.ci_high = interval.high;
-  }
-  rows.push_back(std::move(row));
+  row.n_missing += absent;
+  row.users_missing = users.size() - means.size() + absent;
+  if (means.empty()) return row;
+  const double scale = table_scale(unit_of(row.metric));
+  row.value = mean(means) * scale;
+  set_interval(row, scale, [&] { return bootstrap_mean(means, row_seed(row)); });
+  return row;
 }
 
-void add_pooled_row(std::vector<ResultRow>& rows, ResultRow row,
-                    const std::map<std::string, UserStatistic>& users) {
+ResultRow pooled_row(ResultRow row, const Users& users, std::uint64_t absent) {
   std::vector<double> sums, counts;
+  double sum = 0, count = 0;
   for (const auto& [name, user] : users) {
     row.n_missing += user.missing;
     if (user.count == 0) continue;
     sums.push_back(user.sum);
     counts.push_back(static_cast<double>(user.count));
+    sum += sums.back();
+    count += counts.back();
     row.n_valid += user.count;
   }
-  if (counts.empty()) return;
   row.metric += "_pooled";
   row.n_users = counts.size();
-  double sum = 0, count = 0;
-  for (std::size_t i = 0; i < sums.size(); ++i) {
-    sum += sums[i];
-    count += counts[i];
-  }
-  row.value = sum / count;
-  const Interval interval = bootstrap_ratio(sums, counts, row_seed(row));
-  row.ci_low = interval.low;
-  row.ci_high = interval.high;
-  rows.push_back(std::move(row));
+  row.n_missing += absent;
+  row.users_missing = users.size() - counts.size() + absent;
+  if (counts.empty()) return row;
+  const double scale = table_scale(unit_of(row.metric));
+  row.value = sum / count * scale;
+  set_interval(row, scale, [&] { return bootstrap_ratio(sums, counts, row_seed(row)); });
+  return row;
 }
 
 void sort_rows(std::vector<ResultRow>& rows) {
@@ -112,25 +137,17 @@ MissingCell missing_cell(const PlannedJob& job, const CellLabel& cell, std::stri
           cell.backbone, cell.policy,         cell.user,   std::move(reason)};
 }
 
-// A user whose job has no result counts as one missing item in every figure of its cell.
-void count_absent_users(std::vector<ResultRow>& rows, const std::vector<CellLabel>& absent) {
-  using Cell = std::tuple<std::string, std::string, std::string, std::string, std::string,
-                          std::optional<double>, std::optional<std::uint64_t>, std::string>;
-  std::map<Cell, std::uint64_t> users;
-  for (const CellLabel& c : absent) {
-    ++users[Cell{c.method, c.config, c.backbone, c.policy, c.decoding, c.weight, c.seed,
-                 c.user_group}];
-  }
-  if (users.empty()) return;
-  for (ResultRow& r : rows) {
-    for (const std::optional<double>& weight : {r.weight, std::optional<double>{}}) {
-      const auto found = users.find(
-          Cell{r.method, r.config, r.backbone, r.policy, r.decoding, weight, r.seed, r.user_group});
-      if (found == users.end()) continue;
-      r.n_missing += found->second;
-      break;
+std::vector<ResultRow> rows_of(const Cells& cells, const std::string& dataset) {
+  std::vector<ResultRow> rows;
+  for (const auto& [key, cell] : cells) {
+    for (const auto& [figure, users] : cell.figures) {
+      const ResultRow row = make_row(dataset, key, figure);
+      if (row.metric == "rm_accuracy") rows.push_back(pooled_row(row, users, cell.absent_users));
+      rows.push_back(macro_row(row, users, cell.absent_users));
     }
   }
+  sort_rows(rows);
+  return rows;
 }
 
 }  // namespace
@@ -138,29 +155,23 @@ void count_absent_users(std::vector<ResultRow>& rows, const std::vector<CellLabe
 ResultTable aggregate(const Plan& plan, const std::string& dataset, const ResultSource& source) {
   ResultTable table;
   table.experiment = plan.experiment;
-  Figures figures;
-  std::vector<CellLabel> absent;
+  Cells cells;
   std::set<NumericsProfile> profiles;
   for (const PlannedJob& job : plan.jobs) {
     if (job.cells.empty()) continue;
     const std::optional<JobResult> result = source.result(job.key);
     if (result) profiles.insert(result->profile);
-    for (const CellLabel& cell : job.cells) {
+    for (const CellLabel& label : job.cells) {
+      Cell& cell = cells[cell_key(job, label)];
       if (result) {
-        add_result(figures, cell, *result);
+        add_result(cell, job, label, *result);
       } else {
-        table.missing.push_back(missing_cell(job, cell, source.why_missing(job.key)));
-        absent.push_back(cell);
+        add_absent_user(cell, job, label);
+        table.missing.push_back(missing_cell(job, label, source.why_missing(job.key)));
       }
     }
   }
-  for (const auto& [key, users] : figures) {
-    ResultRow row = make_row(dataset, key);
-    if (row.metric == "rm_accuracy") add_pooled_row(table.rows, row, users);
-    add_macro_row(table.rows, std::move(row), users);
-  }
-  count_absent_users(table.rows, absent);
-  sort_rows(table.rows);
+  table.rows = rows_of(cells, dataset);
   table.profiles.assign(profiles.begin(), profiles.end());
   return table;
 }

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "coordinator/report/metrics.h"
 #include "coordinator/report/summary.h"
 
 namespace prefgrid {
@@ -39,22 +41,31 @@ struct TextTable {
   std::size_t label_columns = 0;  // left-aligned; the figures are right-aligned
 };
 
-std::string figure_interval(const std::optional<SummaryFigure>& figure) {
+// "71.2 [64.0, 78.3]", with "(15 of 16)" where some users are missing.
+std::string figure_text(const std::optional<SummaryFigure>& figure, Unit unit) {
   if (!figure) return "";
-  if (!figure->low || !figure->high) return fmt::format("{:.3f}", figure->value);
-  return fmt::format("{:.1f} [{:.1f}, {:.1f}]", figure->value, *figure->low, *figure->high);
+  std::string text = figure->value ? shown(*figure->value, unit) : "-";
+  if (figure->low && figure->high) {
+    text += " [" + shown(*figure->low, unit) + ", " + shown(*figure->high, unit) + "]";
+  }
+  if (figure->users_missing == 0) return text;
+  return text + fmt::format(" ({} of {})", figure->users, figure->users + figure->users_missing);
 }
 
 TextTable text_table(const SummaryBlock& block) {
   TextTable table;
   table.header = {"method", "config", "backbone", "policy", "decoding", "w", "seed"};
   table.label_columns = table.header.size();
-  table.header.insert(table.header.end(), block.metrics.begin(), block.metrics.end());
+  for (const std::string& metric : block.metrics) {
+    table.header.push_back(metric + unit_mark(unit_of(metric)));
+  }
   for (const SummaryLine& line : block.lines) {
     std::vector<std::string> row = {line.method,     line.config,   line.backbone,
                                     line.policy,     line.decoding, number(line.weight),
                                     count(line.seed)};
-    for (const auto& figure : line.figures) row.push_back(figure_interval(figure));
+    for (std::size_t i = 0; i < line.figures.size(); ++i) {
+      row.push_back(figure_text(line.figures[i], unit_of(block.metrics[i])));
+    }
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -159,14 +170,15 @@ TextTable missing_table(const ResultTable& table) {
 
 TextTable full_table(const ResultTable& table) {
   TextTable out;
-  out.header = {"method", "config", "backbone", "policy",  "decoding",
-                "w",      "seed",   "users",    "metric",  "value",
-                "low",    "high",   "n_users",  "n_valid", "n_missing"};
-  out.label_columns = 9;
+  out.header = {"method", "config",  "backbone", "policy",   "decoding", "w",
+                "seed",   "users",   "metric",   "unit",     "value",    "low",
+                "high",   "n_users", "n_valid",  "n_missing"};
+  out.label_columns = 10;
   for (const ResultRow& r : table.rows) {
     out.rows.push_back({r.method, r.config, r.backbone, r.policy, r.decoding, number(r.weight),
-                        count(r.seed), r.user_group, r.metric, number(r.value), number(r.ci_low),
-                        number(r.ci_high), std::to_string(r.n_users), std::to_string(r.n_valid),
+                        count(r.seed), r.user_group, r.metric, to_string(unit_of(r.metric)),
+                        number(r.value), number(r.ci_low), number(r.ci_high),
+                        std::to_string(r.n_users), std::to_string(r.n_valid),
                         std::to_string(r.n_missing)});
   }
   return out;
@@ -189,13 +201,13 @@ summary { cursor: pointer; margin-top: 2rem; font-weight: 600; }
 </style>
 )";
 
-constexpr const char* html_legend =
-    "Accuracies, flip rate and style match in percent, ROUGE ×100. Each figure is a mean over "
-    "users "
-    "(per user first) with a 95 % bootstrap interval over users. Policy accuracy is at the "
-    "decoder's "
-    "weight w; flip_rate is the share of pairs whose order differs from the base policy's (w = 0): "
-    "below 5 % the reward hardly acts.";
+constexpr const char* legend =
+    "Accuracies and rates in percent, ROUGE ×100, losses in nats. Each figure is a mean over users "
+    "(per user first) with its 95 % bootstrap interval over users; (15 of 16): one user has no "
+    "result.";
+constexpr const char* weight_legend =
+    " Policy accuracy is at the decoder's weight w; flip_rate is the share of pairs whose order "
+    "differs from the base policy's (w = 0): below 5 % the reward hardly acts.";
 
 }  // namespace
 
@@ -218,6 +230,11 @@ std::string to_csv(const ResultTable& table) {
 std::string to_json(const ResultTable& table, int indent) {
   using Json = nlohmann::ordered_json;
   const auto optional = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
+  const auto real = [](const std::optional<double>& value) {  // the same number as in the CSV
+    return value ? Json(std::strtod(number(*value).c_str(), nullptr)) : Json(nullptr);
+  };
+  Json units = Json::object();
+  for (const ResultRow& r : table.rows) units[r.metric] = to_string(unit_of(r.metric));
   Json rows = Json::array();
   for (const ResultRow& r : table.rows) {
     rows.push_back({{"dataset", r.dataset},
@@ -226,13 +243,13 @@ std::string to_json(const ResultTable& table, int indent) {
                     {"backbone", r.backbone},
                     {"policy", r.policy},
                     {"decoding", r.decoding},
-                    {"weight", optional(r.weight)},
+                    {"weight", real(r.weight)},
                     {"seed", optional(r.seed)},
                     {"user_group", r.user_group},
                     {"metric", r.metric},
-                    {"value", r.value},
-                    {"ci_low", optional(r.ci_low)},
-                    {"ci_high", optional(r.ci_high)},
+                    {"value", real(r.value)},
+                    {"ci_low", real(r.ci_low)},
+                    {"ci_high", real(r.ci_high)},
                     {"n_users", r.n_users},
                     {"n_valid", r.n_valid},
                     {"n_missing", r.n_missing}});
@@ -248,12 +265,13 @@ std::string to_json(const ResultTable& table, int indent) {
                        {"user", c.user},
                        {"reason", c.reason}});
   }
-  const Json out = {{"experiment", table.experiment}, {"rows", rows}, {"missing", missing}};
+  const Json out = {
+      {"experiment", table.experiment}, {"units", units}, {"rows", rows}, {"missing", missing}};
   return out.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string to_text(const ResultTable& table) {
-  std::string out;
+  std::string out = std::string(legend) + "\n";
   for (const SummaryBlock& block : summarise(table)) {
     out += "\n" + block.title + "\n";
     out += aligned(without_empty_columns(text_table(block)));
@@ -280,7 +298,7 @@ std::string to_html(const ResultTable& table, const Provenance& provenance) {
   std::string out = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<title>" +
                     html_escape(table.experiment) + " · prefgrid</title>\n" + html_style +
                     "</head><body>\n<h1>" + html_escape(table.experiment) + "</h1>\n";
-  out += std::string("<p class=\"note\">") + html_legend + "</p>\n";
+  out += std::string("<p class=\"note\">") + legend + weight_legend + "</p>\n";
   for (const SummaryBlock& block : summarise(table)) {
     out += "<h2>" + html_escape(block.title) + "</h2>\n";
     out += html_table(without_empty_columns(text_table(block)));

@@ -10,8 +10,8 @@ namespace prefgrid {
 // RFC 4180; a header line; numbers with six significant digits; absent values are empty.
 std::string to_csv(const ResultTable& table);
 
-// {"experiment", "rows": [...], "missing": [...]}; absent values are null. `indent` of -1: one
-// line.
+// {"experiment", "units": {metric: unit}, "rows": [...], "missing": [...]}; the CSV's numbers;
+// absent values are null. `indent` of -1: one line.
 std::string to_json(const ResultTable& table, int indent = 2);
 
 // For a terminal: one block per user group, one line per configuration, the main metrics side by

@@ -63,10 +63,11 @@ Value row_value(const ResultRow& row) {
                {"decoding", row.decoding},
                {"user_group", row.user_group},
                {"metric", row.metric},
-               {"value", row.value},
                {"n_users", static_cast<std::int64_t>(row.n_users)},
                {"n_valid", static_cast<std::int64_t>(row.n_valid)},
-               {"n_missing", static_cast<std::int64_t>(row.n_missing)}};
+               {"n_missing", static_cast<std::int64_t>(row.n_missing)},
+               {"users_missing", static_cast<std::int64_t>(row.users_missing)}};
+  put_optional(map, "value", row.value);
   put_optional(map, "weight", row.weight);
   put_optional(map, "seed", row.seed);
   put_optional(map, "ci_low", row.ci_low);
@@ -86,12 +87,13 @@ ResultRow read_row(FieldReader& in) {
   row.seed = in.optional_count("seed");
   row.user_group = in.get<std::string>("user_group");
   row.metric = in.get<std::string>("metric");
-  row.value = in.get<double>("value");
+  row.value = in.optional_real("value");
   row.ci_low = in.optional_real("ci_low");
   row.ci_high = in.optional_real("ci_high");
   row.n_users = in.count("n_users");
   row.n_valid = in.count("n_valid");
   row.n_missing = in.count("n_missing");
+  row.users_missing = in.optional_count("users_missing").value_or(0);
   return row;
 }
 

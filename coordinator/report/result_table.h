@@ -24,12 +24,13 @@ struct ResultRow {
   std::optional<std::uint64_t> seed;  // as listed in the spec, where the cell reads one
   std::string user_group;             // "seen", "unseen", "" for figures that are not per user
   std::string metric;
-  double value = 0;
-  std::optional<double> ci_low;  // 95 % bootstrap over users; absent for a single figure
+  std::optional<double> value;   // in the metric's table unit (metrics.h); absent: no result
+  std::optional<double> ci_low;  // 95 % bootstrap over users; absent for one user, or none
   std::optional<double> ci_high;
-  std::uint64_t n_users = 0;
+  std::uint64_t n_users = 0;    // behind the figure
   std::uint64_t n_valid = 0;    // items behind the figure
   std::uint64_t n_missing = 0;  // items without a finite value; a user without a result counts once
+  std::uint64_t users_missing = 0;  // of the group, with no result or no finite value
 };
 
 // A job of the plan that has no result, and why.

@@ -16,8 +16,6 @@ constexpr std::array<std::string_view, 4> generation_metrics = {"rouge1", "rouge
                                                                 "style_match"};
 constexpr std::array<std::string_view, 7> main_metrics = {
     "rm_accuracy", "policy_accuracy", "flip_rate", "rouge1", "rouge2", "rougeL", "style_match"};
-constexpr std::array<std::string_view, 4> proportions = {"rm_accuracy", "policy_accuracy",
-                                                         "flip_rate", "style_match"};
 
 template <class Names>
 bool contains(const Names& names, std::string_view name) {
@@ -88,11 +86,7 @@ Lines join_rows(const std::vector<const ResultRow*>& rows) {
 }
 
 SummaryFigure figure(const ResultRow& row) {
-  const double scale = contains(proportions, row.metric) ? 100 : 1;
-  SummaryFigure figure{row.value * scale, row.ci_low, row.ci_high};
-  if (figure.low) *figure.low *= scale;
-  if (figure.high) *figure.high *= scale;
-  return figure;
+  return {row.value, row.ci_low, row.ci_high, row.n_users, row.users_missing};
 }
 
 SummaryBlock make_block(std::string title, const Lines& lines,
@@ -119,7 +113,9 @@ SummaryBlock group_block(const std::string& group, const std::vector<const Resul
     if (present) metrics.emplace_back(metric);
   }
   std::uint64_t users = 0;
-  for (const ResultRow* row : rows) users = std::max(users, row->n_users);
+  for (const ResultRow* row : rows) {
+    users = std::max(users, row->n_users + row->users_missing);
+  }
   return make_block(group + " users (" + std::to_string(users) + ")", join_rows(rows), metrics);
 }
 

@@ -10,9 +10,11 @@
 namespace prefgrid {
 
 struct SummaryFigure {
-  double value = 0;
+  std::optional<double> value;  // absent: no user has a result
   std::optional<double> low;
   std::optional<double> high;
+  std::uint64_t users = 0;  // behind the figure
+  std::uint64_t users_missing = 0;
 };
 
 struct SummaryLine {
@@ -32,7 +34,7 @@ struct SummaryBlock {
   std::vector<SummaryLine> lines;
 };
 
-// One block per user group, then one for the models' own losses. Proportions become percent.
+// One block per user group, then one for the models' own losses.
 // A configuration's line joins its rm_accuracy, its policy accuracy at the decoder's weight, and
 // what it generated.
 std::vector<SummaryBlock> summarise(const ResultTable& table);

@@ -24,7 +24,9 @@ PlanDiff diff_after(const Plan& before, const Plan& after, const Catalog& rows =
   for (const PlannedJob& job : before.jobs) done.insert(job.key);
   const std::vector<Plan> earlier = {before};
   return diff_plan(
-      after, earlier, [&](const JobKey& key) { return done.contains(key); }, rows);
+      after, earlier,
+      [&](const JobKey& key) { return done.contains(key) ? Standing::done : Standing::to_run; },
+      rows);
 }
 
 const StageCounts& stage_of(const PlanDiff& diff, const std::string& name) {
@@ -48,21 +50,21 @@ std::string reasons_of(const PlanDiff& diff, const std::string& stage) {
 TEST_CASE("a first run computes everything and re-runs nothing") {
   const Plan plan = good_plan(base_spec);
   const PlanDiff diff = diff_plan(
-      plan, {}, [](const JobKey&) { return false; }, catalog());
-  CHECK(diff.run == plan.jobs.size());
+      plan, {}, [](const JobKey&) { return Standing::to_run; }, catalog());
+  CHECK(diff.left.run == plan.jobs.size());
   CHECK(diff.reruns.empty());
   for (const StageCounts& stage : diff.stages) {
     CHECK(stage.total == count_stage(plan, stage.stage));
-    CHECK(stage.run == stage.total);
+    CHECK(stage.left.run == stage.total);
     CHECK(stage.reuse == 0);
   }
 }
 
 TEST_CASE("the same spec again has no job to run") {
   const PlanDiff diff = diff_after(good_plan(base_spec), good_plan(base_spec));
-  CHECK(diff.run == 0);
+  CHECK(diff.left.run == 0);
   CHECK(diff.reruns.empty());
-  CHECK(plan_diff_text(diff).find("0 jobs to run") != std::string::npos);
+  CHECK(plan_diff_text(diff, "grid.yaml").find("0 jobs to run") != std::string::npos);
 }
 
 TEST_CASE("a rank changed from its default names both values in every stage that re-runs") {
@@ -76,14 +78,14 @@ TEST_CASE("a rank changed from its default names both values in every stage that
   CHECK(reasons_of(diff, "adapt") == "lore: rank changed 5 -> 6 x8;");
   CHECK(reasons_of(diff, "rm_accuracy") == "lore: rank changed 5 -> 6 x16;");
   CHECK(stage_of(diff, "rm_accuracy").reuse == 16);
-  CHECK(plan_diff_text(diff).find("re-run 4 because lore: rank changed 5 -> 6") !=
+  CHECK(plan_diff_text(diff, "grid.yaml").find("re-run 4 because lore: rank changed 5 -> 6") !=
         std::string::npos);
 }
 
 TEST_CASE("one more rank is new, not a re-run") {
   const PlanDiff diff =
       diff_after(good_plan(base_spec), good_plan(replaced(base_spec, "[1, 5]", "[1, 2, 5]")));
-  CHECK(diff.run > 0);
+  CHECK(diff.left.run > 0);
   CHECK(diff.reruns.empty());
 }
 
@@ -115,7 +117,7 @@ TEST_CASE("new versions of a kind and of a method are named") {
   for (KindRow& row : rows.kinds) row.version += row.name == "rm_accuracy" ? 1 : 0;
   PlanDiff diff = diff_after(before, good_plan(base_spec, rows), rows);
   CHECK(reasons_of(diff, "rm_accuracy").find("kind version 1 -> 2") != std::string::npos);
-  CHECK(diff.run == 48);
+  CHECK(diff.left.run == 48);
   rows = catalog();
   for (MethodRow& row : rows.methods) row.version += row.name == "icl" ? 1 : 0;
   diff = diff_after(before, good_plan(base_spec, rows), rows);
@@ -127,7 +129,7 @@ TEST_CASE("an unfinished job of an earlier run is just run") {
   const std::vector<Plan> earlier = {before};
   const PlanDiff diff = diff_plan(
       good_plan(replaced(base_spec, "rank: 5", "rank: 6")), earlier,
-      [](const JobKey&) { return false; }, catalog());
+      [](const JobKey&) { return Standing::to_run; }, catalog());
   CHECK(diff.reruns.empty());
 }
 
@@ -137,21 +139,22 @@ TEST_CASE("a job that was planned before and not finished is no re-run, whatever
   const auto finished = [&](const JobKey& key) {  // all but the adaptations of rank 1
     for (const PlannedJob& job : before.jobs) {
       if (job.key == key) {
-        return job.stage != "adapt" || job.cells[0].config != "features_from=bow,rank=1";
+        const bool open = job.stage == "adapt" && job.cells[0].config == "features_from=bow,rank=1";
+        return open ? Standing::to_run : Standing::done;
       }
     }
-    return false;
+    return Standing::to_run;
   };
   const PlanDiff diff =
       diff_plan(good_plan(replaced(base_spec, "[1, 5]", "[1]")), earlier, finished, catalog());
-  CHECK(diff.run == 4);
+  CHECK(diff.left.run == 4);
   CHECK(diff.reruns.empty());
 }
 
 TEST_CASE("the difference as JSON has stages and the number to run") {
   const Plan plan = good_plan(base_spec);
   const PlanDiff diff = diff_plan(
-      plan, {}, [](const JobKey&) { return false; }, catalog());
+      plan, {}, [](const JobKey&) { return Standing::to_run; }, catalog());
   const std::vector<std::string> notes = {"user \"\xFF\" is left out"};
   const auto json = nlohmann::json::parse(plan_diff_json(diff, notes));
   CHECK(json["run"] == plan.jobs.size());
@@ -161,4 +164,24 @@ TEST_CASE("the difference as JSON has stages and the number to run") {
   CHECK(json["stages"][0]["reuse"] == 0);
   CHECK(json["stages"][0]["run"] == 2);
   CHECK(json["notes"].size() == 1);
+}
+
+TEST_CASE("failed jobs and those that need them are not counted as jobs to run") {
+  // One of two pretrain jobs has failed for good; the other and the bag of words run.
+  const Plan plan = good_plan(base_spec);
+  const JobKey failed = plan.jobs[0].key;
+  REQUIRE(plan.jobs[0].stage == "pretrain");
+  const PlanDiff diff = diff_plan(
+      plan, {},
+      [&](const JobKey& key) { return key == failed ? Standing::failed : Standing::to_run; },
+      catalog());
+  CHECK(diff.left.failed == 1);
+  CHECK(diff.left.blocked > 0);
+  CHECK(diff.left.run + diff.left.blocked + 1 == plan.jobs.size());
+  CHECK(stage_of(diff, "pretrain").left.run == 1);
+  CHECK(stage_of(diff, "pretrain").left.failed == 1);
+  const std::string text = plan_diff_text(diff, "grid.yaml");
+  CHECK(text.find("; 1 failed, " + std::to_string(diff.left.blocked) +
+                  " blocked by them: `prefgrid retry grid.yaml` lets them run again\n") !=
+        std::string::npos);
 }

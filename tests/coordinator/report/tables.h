@@ -19,17 +19,19 @@ struct TinyGrid {
   std::map<JobKey, JobResult> results;
 
   TinyGrid() { plan.experiment = "tiny"; }
-  void add(const std::string& name, CellLabel cell, std::vector<Metric> metrics) {
-    add_missing(name, std::move(cell));
+  void add(const std::string& name, CellLabel cell, std::vector<Metric> metrics,
+           const std::string& stage = "rm_accuracy") {
+    add_missing(name, std::move(cell), stage);
     JobResult result;
     result.metrics = std::move(metrics);
     result.profile.device = "cpu";
     results.emplace(key_named(name), std::move(result));
   }
-  void add_missing(const std::string& name, CellLabel cell) {
+  void add_missing(const std::string& name, CellLabel cell,
+                   const std::string& stage = "rm_accuracy") {
     PlannedJob job;
     job.key = key_named(name);
-    job.stage = "rm_accuracy";
+    job.stage = stage;
     job.cells = {std::move(cell)};
     plan.jobs.push_back(std::move(job));
   }
@@ -62,6 +64,14 @@ inline const ResultRow* find_row(const ResultTable& table, const std::string& me
                                  const std::string& method, const std::string& group = "seen") {
   for (const ResultRow& row : table.rows) {
     if (row.metric == metric_name && row.method == method && row.user_group == group) return &row;
+  }
+  return nullptr;
+}
+
+inline const ResultRow* find_weight(const ResultTable& table, const std::string& metric_name,
+                                    double weight) {
+  for (const ResultRow& row : table.rows) {
+    if (row.metric == metric_name && row.weight == weight) return &row;
   }
   return nullptr;
 }
