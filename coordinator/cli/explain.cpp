@@ -21,15 +21,16 @@ struct ExplainOptions {
 };
 
 // A map as indented lines; the order is the map's own.
-std::string fields_text(const Value& value, const std::string& indent) {
+std::string fields_text(const ValueMap& fields, const std::string& indent = "") {
   std::string out;
-  for (const auto& [name, item] : value.map()) {
-    if (const auto* map = std::get_if<ValueMap>(&item)) {
-      out += indent + name + ":\n" + fields_text(*map, indent + "  ");
-      continue;
-    }
+  for (const auto& [name, item] : fields) {
+    const auto* map = std::get_if<ValueMap>(&item);
     const auto* text = std::get_if<std::string>(&item);
-    out += indent + name + ": " + (text ? *text : value_to_json(item).dump()) + "\n";
+    if (map == nullptr) {
+      out += indent + name + ": " + (text ? *text : value_to_json(item).dump()) + "\n";
+    } else if (!map->empty()) {
+      out += indent + name + ":\n" + fields_text(*map, indent + "  ");
+    }
   }
   return out;
 }
@@ -47,6 +48,22 @@ std::string history_text(const Value& answer) {
     out += line + "\n";
   }
   return out.empty() ? "" : "history (UTC):\n" + out;
+}
+
+// What the job is and how it stands comes first, what it is made of later, its history last.
+std::string job_text(ValueMap fields) {
+  const std::string history = history_text(fields);
+  fields.erase("events");
+  std::string out;
+  for (const char* name : {"job", "experiment", "stage", "state", "problem", "why_waiting",
+                           "what_to_do", "worker", "attempt", "failures", "progress"}) {
+    if (auto field = fields.extract(name)) {
+      ValueMap one;
+      one.insert(std::move(field));
+      out += fields_text(one);
+    }
+  }
+  return out + fields_text(fields) + history;
 }
 
 // What to do about a job that will not come by itself.
@@ -93,9 +110,7 @@ int explain(const ExplainOptions& options, Output& out) {
     out.print(value_to_json(fields).dump(2) + "\n");
     return exit_done;
   }
-  const std::string history = history_text(fields);
-  fields.erase("events");
-  out.print(fields_text(fields, "") + history);
+  out.print(job_text(std::move(fields)));
   return exit_done;
 }
 

@@ -38,7 +38,9 @@ void add_target_options(CLI::App& command, Target& target) {
 Result<fs::path> store_folder(const Target& target, const std::string& experiment) {
   if (!target.store.empty()) return fs::path(target.store);
   if (!experiment.empty()) return fs::path("runs") / experiment;
-  return invalid_input("say where to look: --store DIR or --connect ENDPOINT");
+  return invalid_input(
+      "say where to look: --store DIR or --connect ENDPOINT, or name an "
+      "experiment (its store is then runs/NAME)");
 }
 
 Result<Client> connect_to(const std::string& endpoint) {

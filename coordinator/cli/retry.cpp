@@ -43,15 +43,17 @@ Result<Changed> change(const std::string& verb, const ChangeOptions& options) {
 int retry(const ChangeOptions& options, Output& out) {
   const auto changed = change("retry", options);
   if (!changed) return report_error(changed.error());
+  if (field_or<bool>(changed->after, "cancelled", false)) {
+    return report_refusal(invalid_input(changed->name + " is cancelled: run or submit its spec "
+                                                        "to take it up again"));
+  }
   if (options.json) {
     out.print(value_to_json(changed->after).dump(2) + "\n");
     return exit_done;
   }
   const JobTotals before = job_totals(changed->before);
   std::string text = changed->name + ": ";
-  if (field_or<bool>(changed->after, "cancelled", false)) {
-    text += "it is cancelled; run or submit its spec to take it up again\n";
-  } else if (before.failed == 0) {
+  if (before.failed == 0) {
     text += "no job has failed for good\n";
   } else {
     text += fmt::format("{} failed {} again", before.failed,

@@ -79,23 +79,6 @@ Result<void> watch_until_finished(Client& client, std::int64_t experiment, bool 
   });
 }
 
-int finish(Client& client, std::int64_t experiment, const fs::path& folder, bool json,
-           Output& out) {
-  const auto answer = client.request("results", {{"experiment", experiment}});
-  if (!answer) return report_error(answer.error());
-  const auto outputs = outputs_from_value(*answer);
-  if (!outputs) return report_error(outputs.error());
-  if (auto written = write_outputs(*outputs, folder); !written) {
-    report_error(written.error());
-    return exit_failed;
-  }
-  out.print(json ? to_json(outputs->table, -1)
-                 : to_text(outputs->table) + fmt::format("\nwritten: {}, {}\n",
-                                                         (folder / "results.csv").string(),
-                                                         (folder / "report.html").string()));
-  return outputs->table.missing.empty() ? exit_done : exit_incomplete;
-}
-
 int interrupted_exit(const Interruption& interruption) {
   if (interruption.worker_failed) return exit_failed;
   if (interruption.reader_gone) return exit_reader_gone;
@@ -103,12 +86,38 @@ int interrupted_exit(const Interruption& interruption) {
   return interruption.disk_full ? exit_disk_full : exit_interrupted;
 }
 
-// What stands before the progress: notes, and how much there is to do.
-std::string headline(const RunOptions& options, const Plan& plan, const JobTotals& left) {
-  std::string text;
-  for (const std::string& note : plan.notes) text += "note: " + note + "\n";
+// How much there is to do; where jobs have failed, also what to do about it.
+std::string totals_line(const RunOptions& options, const Value& progress) {
   const std::string where = options.store.empty() ? "" : " --store " + options.store;
-  return text + totals_text(left, options.spec + where) + "\n";
+  return totals_text(job_totals(progress), options.spec + where) + "\n";
+}
+
+int finish(Client& client, const RunOptions& options, const Submission& submission,
+           const fs::path& folder, Output& out) {
+  const ValueMap which{{"experiment", submission.experiment}};
+  const auto answer = client.request("results", which);
+  if (!answer) return report_error(answer.error());
+  const auto outputs = outputs_from_value(*answer);
+  if (!outputs) return report_error(outputs.error());
+  if (auto written = write_outputs(*outputs, folder); !written) {
+    report_error(written.error());
+    return exit_failed;
+  }
+  const bool complete = outputs->table.missing.empty();
+  if (options.json) {
+    out.print(to_json(outputs->table, -1));
+    return complete ? exit_done : exit_incomplete;
+  }
+  out.print(to_text(outputs->table) + fmt::format("\nwritten: {}, {}\n",
+                                                  (folder / "results.csv").string(),
+                                                  (folder / "report.html").string()));
+  if (complete) return exit_done;
+  const auto status = client.request("status", which);
+  if (!status) return report_error(status.error());
+  for (const Value& progress : field_or<ValueList>(*status, "experiments", {})) {
+    out.print(totals_line(options, progress));
+  }
+  return exit_incomplete;
 }
 
 int run_prepared(const RunOptions& options, const PreparedExperiment& prepared,
@@ -128,7 +137,10 @@ int run_prepared(const RunOptions& options, const PreparedExperiment& prepared,
   if (!submission) return report_error(submission.error());
 
   const JobTotals left = job_totals(submission->progress);
-  if (!options.json) out.print(headline(options, prepared.plan, left));
+  if (!options.json) {
+    for (const std::string& note : prepared.plan.notes) out.print("note: " + note + "\n");
+    out.print(totals_line(options, submission->progress));
+  }
   if (left.run > 0) {
     auto worker = start_worker(**embedded, worker_program, store, worker_count(options.workers),
                                interruption);
@@ -138,7 +150,7 @@ int run_prepared(const RunOptions& options, const PreparedExperiment& prepared,
     if (interruption.any()) return interrupted_exit(interruption);
     if (!watched) return report_error(watched.error());
   }
-  return finish(*client, submission->experiment, folder, options.json, out);
+  return finish(*client, options, *submission, folder, out);
 }
 
 int run(const RunOptions& options, Output& out) {

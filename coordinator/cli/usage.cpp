@@ -50,7 +50,11 @@ std::string missing_command(const CLI::App& command, const std::vector<std::stri
 }
 
 std::string unknown_argument(const CLI::App& command, const std::string& message) {
-  const std::string word = before(after(message, "expected: "), " ");
+  // The library lists what is left in any order: an option there explains the words around it.
+  const std::vector<std::string> left = split(after(message, "expected: "), ' ');
+  const auto dashed = std::find_if(left.begin(), left.end(),
+                                   [](const std::string& w) { return w.starts_with("-"); });
+  const std::string word = dashed == left.end() ? left.front() : *dashed;
   if (!word.starts_with("-")) return "unexpected argument " + quoted(word, 60);
   std::vector<std::string> known;
   for (const CLI::Option* option : command.get_options()) {
@@ -59,20 +63,24 @@ std::string unknown_argument(const CLI::App& command, const std::string& message
   return "unknown option " + quoted(word, 60) + did_you_mean(before(word, "="), known);
 }
 
+template <class Kind>
+bool is(const CLI::ParseError& error) {
+  return dynamic_cast<const Kind*>(&error) != nullptr;
+}
+
 std::string problem_of(const CLI::App& command, const CLI::ParseError& error,
                        const std::vector<std::string>& words) {
   const std::string text = error.what();
-  const std::string kind = error.get_name();
-  if (kind == "RequiredError") {
+  if (is<CLI::RequiredError>(error)) {
     if (text == "A subcommand is required") return missing_command(command, words);
     return before(text, " is required") + " is missing";
   }
-  if (kind == "ExtrasError") return unknown_argument(command, text);
-  if (kind == "ArgumentMismatch") return before(text, ":") + " needs a value";
-  if (kind == "ExcludesError") {
+  if (is<CLI::ExtrasError>(error)) return unknown_argument(command, text);
+  if (is<CLI::ArgumentMismatch>(error)) return before(text, ":") + " needs a value";
+  if (is<CLI::ExcludesError>(error)) {
     return before(text, " excludes ") + " and " + after(text, " excludes ") + " exclude each other";
   }
-  if (kind == "ConversionError") {
+  if (is<CLI::ConversionError>(error)) {
     const std::string what = after(text, "Could not convert: ");
     return before(what, " = ") + " takes a number, not " + quoted(after(what, " = "), 60);
   }
@@ -85,7 +93,8 @@ std::string usage_problem(const CLI::App& app, const CLI::ParseError& error,
                           const std::vector<std::string>& words) {
   std::string name = "prefgrid";
   const CLI::App& command = command_of(app, name);
-  return problem_of(command, error, words) + "; see `" + name + " --help`";
+  const std::string problem = problem_of(command, error, words);
+  return problem + (problem.ends_with("?") ? " See `" : "; see `") + name + " --help`";
 }
 
 }  // namespace prefgrid

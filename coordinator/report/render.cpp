@@ -202,9 +202,21 @@ summary { cursor: pointer; margin-top: 2rem; font-weight: 600; }
 )";
 
 constexpr const char* legend =
-    "Accuracies and rates in percent, ROUGE ×100, losses in nats. Each figure is a mean over users "
-    "(per user first) with its 95 % bootstrap interval over users; (15 of 16): one user has no "
-    "result.";
+    "Means over users [95 % bootstrap interval over users]. Accuracies and rates in percent, "
+    "ROUGE ×100, losses in nats.";
+constexpr const char* missing_legend = " (15 of 16): the others of the group have no result.";
+
+bool misses_users(const ResultTable& table) {
+  return std::any_of(table.rows.begin(), table.rows.end(), [](const ResultRow& row) {
+    return row.users_missing > 0 && !row.user_group.empty();
+  });
+}
+
+// What a reader must know of the figures.
+std::string legend_of(const ResultTable& table) {
+  return std::string(legend) + (misses_users(table) ? missing_legend : "");
+}
+
 constexpr const char* weight_legend =
     " Policy accuracy is at the decoder's weight w; flip_rate is the share of pairs whose order "
     "differs from the base policy's (w = 0): below 5 % the reward hardly acts.";
@@ -271,7 +283,7 @@ std::string to_json(const ResultTable& table, int indent) {
 }
 
 std::string to_text(const ResultTable& table) {
-  std::string out = std::string(legend) + "\n";
+  std::string out = legend_of(table) + "\n";
   for (const SummaryBlock& block : summarise(table)) {
     out += "\n" + block.title + "\n";
     out += aligned(without_empty_columns(text_table(block)));
@@ -298,7 +310,7 @@ std::string to_html(const ResultTable& table, const Provenance& provenance) {
   std::string out = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<title>" +
                     html_escape(table.experiment) + " · prefgrid</title>\n" + html_style +
                     "</head><body>\n<h1>" + html_escape(table.experiment) + "</h1>\n";
-  out += std::string("<p class=\"note\">") + legend + weight_legend + "</p>\n";
+  out += "<p class=\"note\">" + legend_of(table) + weight_legend + "</p>\n";
   for (const SummaryBlock& block : summarise(table)) {
     out += "<h2>" + html_escape(block.title) + "</h2>\n";
     out += html_table(without_empty_columns(text_table(block)));

@@ -13,6 +13,8 @@ class LineReader {
  public:
   using Json = nlohmann::json;
 
+  explicit LineReader(std::string_view line) : line_(line) {}
+
   bool null() { return fail("is null; leave the field out"); }
   bool boolean(bool value) { return add(value); }
   bool number_integer(Json::number_integer_t value) { return add(std::int64_t{value}); }
@@ -54,8 +56,16 @@ class LineReader {
     return true;
   }
   bool parse_error(std::size_t position, const std::string&, const Json::exception& error) {
-    const std::string text = error.what();
-    problem_ = "not JSON at byte " + std::to_string(position) + " (" + cut_text(text, 300) + ")";
+    problem_ = "not JSON at byte " + std::to_string(position);
+    if (dynamic_cast<const Json::out_of_range*>(&error) != nullptr) {
+      problem_ += ": a number too large";
+    } else if (position == 0 || position > line_.size()) {
+      problem_ += ": the line ends too early";
+    } else if (!valid_utf8(line_)) {
+      problem_ += ": not UTF-8";
+    } else {
+      problem_ += ", near " + quoted(line_.substr(position - 1), 20);
+    }
     return false;
   }
 
@@ -80,6 +90,7 @@ class LineReader {
     return false;
   }
 
+  std::string_view line_;
   std::vector<JsonField> fields_;
   std::string name_;
   std::string problem_;
@@ -90,11 +101,11 @@ class LineReader {
 }  // namespace
 
 Result<std::vector<JsonField>> parse_json_line(std::string_view line) {
-  LineReader reader;
+  LineReader reader(line);
   try {
     if (nlohmann::json::sax_parse(line.begin(), line.end(), &reader)) return reader.take();
-  } catch (const nlohmann::json::exception& error) {
-    return invalid_input(std::string("not JSON: ") + cut_text(error.what(), 200));
+  } catch (const nlohmann::json::exception&) {
+    return invalid_input("not JSON");
   }
   return invalid_input(reader.problem());
 }

@@ -19,13 +19,13 @@ class Section {
   static Result<Section> open(const ValueMap& given) {
     const auto kind = given.find("kind");
     const auto* name = kind == given.end() ? nullptr : std::get_if<std::string>(&kind->second);
-    if (name == nullptr) return invalid_input("dataset: field \"kind\" is missing");
+    if (name == nullptr) return invalid_input("field \"kind\" is missing");
     std::vector<std::string> known;
     for (DatasetRow& row : dataset_rows()) {
       if (row.name == *name) return Section(given, std::move(row));
       known.emplace_back(row.name);
     }
-    return invalid_input("dataset: unknown kind " + quoted(*name) + did_you_mean(*name, known));
+    return invalid_input("unknown kind " + quoted(*name) + did_you_mean(*name, known));
   }
 
   Result<void> check() const {
@@ -33,15 +33,14 @@ class Section {
       const std::string name(field.name);
       const auto found = given_.find(name);
       if (found == given_.end()) {
-        if (!field.default_value)
-          return invalid_input("dataset: field " + quoted(name) + " is missing");
+        if (!field.default_value) return invalid_input("field " + quoted(name) + " is missing");
         continue;
       }
       if (!has_type(found->second, field.type)) {
-        return invalid_input("dataset: field " + quoted(name) + " has a wrong type");
+        return invalid_input("field " + quoted(name) + " has a wrong type");
       }
       if (!in_range(found->second, field)) {
-        return invalid_input("dataset: field " + quoted(name) + " is out of range");
+        return invalid_input("field " + quoted(name) + " is out of range");
       }
     }
     return {};
@@ -106,7 +105,9 @@ Result<LoadedDataset> load_xorg(const Section& section) {
   options.split_seed = section.integer("split_seed");
   options.on_bad_row = section.on_bad_row();
   if (options.max_items < options.min_items) {
-    return invalid_input("dataset: max_items is below min_items");
+    return invalid_input("max_items is " + std::to_string(options.max_items) +
+                         ", below min_items, " + std::to_string(options.min_items) +
+                         ": nobody could be a user");
   }
   PREFGRID_ASSIGN(const std::vector<XorgLog> logs, read_xorg_logs(section.text("path")));
   return import_xorg(logs, options);

@@ -31,7 +31,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 
 std::string smoke_spec() {
   const fs::path source = PREFGRID_SOURCE_DIR;
-  return replaced(file_text(source / "experiments/specs/smoke.yaml"), "path: data/xorg",
+  return replaced(file_text(source / "experiments/specs/smoke.yaml"), "path: ../../data/xorg",
                   "path: " + (source / "data/xorg").string());
 }
 

@@ -169,6 +169,9 @@ int run(const Arguments& arguments) {
     return static_cast<int>(AgentExit::failed);
   }
   options->signal_descriptor = signals->get();
+  spdlog::info("{} executor{} of {} thread{} for the coordinator at {}; connecting as {}",
+               options->executors, options->executors == 1 ? "" : "s", arguments.threads,
+               arguments.threads == 1 ? "" : "s", options->control_endpoint, options->name);
   const ExitAgent exit = run_agent(*options);
   if (exit.code == AgentExit::asked) {
     spdlog::info("{}", exit.message);
@@ -187,8 +190,11 @@ int main(int argc, char** argv) {
   prefgrid::declare(app, arguments);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {  // --help, --version
+    return app.exit(asked);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : static_cast<int>(prefgrid::AgentExit::bad_arguments);
+    std::fprintf(stderr, "prefgrid-worker: %s; see `prefgrid-worker --help`\n", error.what());
+    return static_cast<int>(prefgrid::AgentExit::bad_arguments);
   }
   prefgrid::open_standard_descriptors();
   try {
