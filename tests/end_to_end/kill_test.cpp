@@ -19,71 +19,81 @@ bool ends_within(const Process& process, int milliseconds) {
   return ended;
 }
 
+// A folder with smoke.yaml, and what an undisturbed run of it gives.
+struct Smoke {
+  const Baseline& baseline = undisturbed_smoke();
+  Workspace workspace;
+
+  Smoke() { workspace.write("smoke.yaml", smoke_spec()); }
+
+  Process start() const {
+    Process run({program("prefgrid"), "run", "smoke.yaml"}, workspace.path() / "run.log",
+                workspace.path());
+    REQUIRE(run.started());
+    return run;
+  }
+  Process start_and_wait_for_the_middle() const {
+    Process run = start();
+    REQUIRE(!ends_within(run, static_cast<int>(baseline.seconds * 300)));
+    return run;
+  }
+  void run_to_the_end() const {
+    const Finished run = workspace.prefgrid({"run", "smoke.yaml"});
+    INFO(run.output);
+    REQUIRE(run.status == 0);
+  }
+  void check_nothing_differs() const {
+    CHECK(workspace.file("runs/smoke/results.csv") == baseline.csv);
+    CHECK(workspace.file("runs/smoke/report.html") == baseline.html);
+    CHECK(jobs_run_again(workspace.path() / "runs/smoke").empty());
+  }
+};
+
 }  // namespace
 
 TEST_CASE("kill -9 of the coordinator at ten random moments changes no byte of the results") {
   if (xorg_missing()) return;
-  const Baseline& baseline = undisturbed_smoke();
-  const Workspace workspace;
-  workspace.write("smoke.yaml", smoke_spec());
+  const Smoke smoke;
   RandomStream random(test_seed(), "kill moments");
-  const std::vector<std::string> command = {program("prefgrid"), "run", "smoke.yaml"};
-  const auto longest = static_cast<std::uint64_t>(baseline.seconds * 1'000 / 5);
+  const auto longest = static_cast<std::uint64_t>(smoke.baseline.seconds * 1'000 / 5);
   int kills = 0;
   while (kills < 10) {
-    Process run(command, workspace.path() / "killed.log", workspace.path());
-    REQUIRE(run.started());
-    const int moment = static_cast<int>(50 + random.below(longest));
-    if (ends_within(run, moment)) {
+    Process run = smoke.start();
+    if (ends_within(run, static_cast<int>(50 + random.below(longest)))) {
       CHECK(run.wait() == 0);
       // It got through between kills: from nothing again, until ten kills have hit something.
-      std::filesystem::remove_all(workspace.path() / "runs");
+      std::filesystem::remove_all(smoke.workspace.path() / "runs");
       continue;
     }
     run.signal(SIGKILL);
     CHECK(run.wait() == 128 + SIGKILL);
     ++kills;
   }
-  const Finished last = workspace.prefgrid({"run", "smoke.yaml"});
-  INFO(last.output);
-  REQUIRE(last.status == 0);
-  CHECK(workspace.file("runs/smoke/results.csv") == baseline.csv);
-  CHECK(workspace.file("runs/smoke/report.html") == baseline.html);
-  CHECK(jobs_run_again(workspace.path() / "runs/smoke").empty());
+  smoke.run_to_the_end();
+  smoke.check_nothing_differs();
 }
 
 TEST_CASE("Ctrl-C stops cleanly, says how to go on, and nothing is lost") {
   if (xorg_missing()) return;
-  const Baseline& baseline = undisturbed_smoke();
-  const Workspace workspace;
-  workspace.write("smoke.yaml", smoke_spec());
-  Process run({program("prefgrid"), "run", "smoke.yaml"}, workspace.path() / "run.log",
-              workspace.path());
-  REQUIRE(!ends_within(run, static_cast<int>(baseline.seconds * 300)));
+  const Smoke smoke;
+  Process run = smoke.start_and_wait_for_the_middle();
   run.signal(SIGINT);
   CHECK(run.wait() == 130);
-  CHECK(file_text(workspace.path() / "run.log").find("run the same command again") !=
-        std::string::npos);
-  const Finished again = workspace.prefgrid({"run", "smoke.yaml"});
-  CHECK(again.status == 0);
-  CHECK(workspace.file("runs/smoke/results.csv") == baseline.csv);
+  CHECK(smoke.workspace.file("run.log").find("run the same command again") != std::string::npos);
+  smoke.run_to_the_end();
+  smoke.check_nothing_differs();
 }
 
 TEST_CASE("kill -9 of the worker costs its unfinished jobs' time and nothing else") {
   if (xorg_missing()) return;
-  const Baseline& baseline = undisturbed_smoke();
-  const Workspace workspace;
-  workspace.write("smoke.yaml", smoke_spec());
-  Process run({program("prefgrid"), "run", "smoke.yaml"}, workspace.path() / "run.log",
-              workspace.path());
-  REQUIRE(!ends_within(run, static_cast<int>(baseline.seconds * 300)));
+  const Smoke smoke;
+  Process run = smoke.start_and_wait_for_the_middle();
   const Finished kill =
       run_process({"/usr/bin/pkill", "-9", "-P", std::to_string(run.pid()), "prefgrid-worker"},
-                  workspace.path());
+                  smoke.workspace.path());
   CHECK(kill.status == 0);
   CHECK(run.wait() == 0);
-  CHECK(workspace.file("runs/smoke/results.csv") == baseline.csv);
-  CHECK(jobs_run_again(workspace.path() / "runs/smoke").empty());
+  smoke.check_nothing_differs();
 }
 
 }  // namespace prefgrid

@@ -67,27 +67,4 @@ TEST_CASE("one more method runs its own cells alone, and plan says so beforehand
   CHECK(jobs_run_again(workspace.path() / "runs/smoke").empty());
 }
 
-TEST_CASE("every verb explains itself, and those that print can print JSON") {
-  if (xorg_missing()) return;
-  const Workspace workspace;
-  for (const char* verb : {"run", "plan", "coordinator", "submit", "status", "results", "explain",
-                           "dataset", "methods", "version"}) {
-    const Finished help = workspace.prefgrid({verb, "--help"});
-    CHECK(help.status == 0);
-    CHECK(help.output.size() > 80);
-  }
-  workspace.write("smoke.yaml", smoke_spec());
-  REQUIRE(workspace.prefgrid({"run", "smoke.yaml"}).status == 0);
-  using Words = std::vector<std::string>;
-  for (const Words& words :
-       {Words{"plan", "smoke.yaml", "--json"}, Words{"status", "smoke", "--json"},
-        Words{"results", "smoke", "--json"}, Words{"methods", "--json"}, Words{"version", "--json"},
-        Words{"dataset", "show", "smoke.yaml", "--json"}}) {
-    const Finished answer = workspace.prefgrid(words);
-    INFO(words[0], ": ", answer.output);
-    CHECK(answer.status == 0);
-    CHECK(!nlohmann::json::parse(answer.output, nullptr, false).is_discarded());
-  }
-}
-
 }  // namespace prefgrid
