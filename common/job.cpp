@@ -16,6 +16,8 @@ const char* to_string(FailureClass failure_class) {
       return "time limit";
     case FailureClass::preempted:
       return "pre-empted";
+    case FailureClass::no_space:
+      return "no space";
   }
   PREFGRID_CHECK(false, "no such failure class: " + std::to_string(int(failure_class)));
 }

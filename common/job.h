@@ -78,7 +78,8 @@ enum class FailureClass : std::uint8_t {
   crash,          // a signal
   lost_worker,    // the lease ran out without a word
   time_limit,
-  preempted  // never charged
+  preempted,  // never charged
+  no_space    // the executor found its disk full; the agent settles it and never sends it on
 };
 
 struct JobFailure {

@@ -16,6 +16,7 @@ void put(schema::Message::Builder builder, const WorkerHello& message) {
   write(hello.initProfile(), message.profile);
   write(hello.initHeld(list_size(message.held)), message.held);
   hello.setSoftwareVersion(as_text(message.software_version));
+  hello.setWaitsFor(as_text(cut_text(message.waits_for, limits::error_text_bytes)));
 }
 
 void put(schema::Message::Builder builder, const Heartbeat&) {
@@ -42,6 +43,14 @@ void put(schema::Message::Builder builder, const ResultMessage& message) {
 
 void put(schema::Message::Builder builder, const LeaseReturned& message) {
   write(builder.initLeaseReturned(), message.lease);
+}
+
+void put(schema::Message::Builder builder, const WorkerWaits& message) {
+  builder.setWorkerWaits(as_text(cut_text(message.reason, limits::error_text_bytes)));
+}
+
+void put(schema::Message::Builder builder, const Goodbye&) {
+  builder.setGoodbye();
 }
 
 void put(schema::Message::Builder builder, const Welcome& message) {
@@ -117,6 +126,8 @@ Result<WorkerHello> get(schema::WorkerHello::Reader reader) {
   PREFGRID_ASSIGN(hello.held, read(reader.getHeld()));
   PREFGRID_ASSIGN(hello.software_version,
                   read_text(reader.getSoftwareVersion(), "software version", most));
+  PREFGRID_ASSIGN(hello.waits_for,
+                  read_text(reader.getWaitsFor(), "reason", limits::error_text_bytes));
   return hello;
 }
 
@@ -185,7 +196,7 @@ Result<Reply> get(schema::Reply::Reader reader) {
     PREFGRID_ASSIGN(reply.outcome, read(reader.getValue()));
   } else if (reader.isError()) {
     const auto error = reader.getError();
-    if (error.getCode() > static_cast<std::uint16_t>(ErrorCode::internal)) {
+    if (error.getCode() > static_cast<std::uint16_t>(ErrorCode::out_of_memory)) {
       return damaged("reply", "error code " + std::to_string(error.getCode()));
     }
     PREFGRID_ASSIGN(std::string text, read_text(error.getMessage(), "error text"));
@@ -224,6 +235,13 @@ Result<Message> get(schema::Message::Reader reader) {
       return as_message(read(reader.getFailure()));
     case schema::Message::LEASE_RETURNED:
       return lease_in<LeaseReturned>(reader.getLeaseReturned());
+    case schema::Message::WORKER_WAITS: {
+      PREFGRID_ASSIGN(std::string reason,
+                      read_text(reader.getWorkerWaits(), "reason", limits::error_text_bytes));
+      return Message(WorkerWaits{std::move(reason)});
+    }
+    case schema::Message::GOODBYE:
+      return Message(Goodbye{});
     case schema::Message::WELCOME:
       return as_message(get(reader.getWelcome()));
     case schema::Message::REFUSED: {

@@ -42,8 +42,13 @@ struct WorkerHello {
   NumericsProfile profile;
   std::vector<LeaseId> held;
   std::string software_version;
+  std::string waits_for;  // as WorkerWaits
 };
 struct Heartbeat {};
+struct WorkerWaits {
+  std::string reason;  // one line for a person
+};
+struct Goodbye {};
 struct Progress {
   LeaseId lease;
   std::uint64_t step = 0;
@@ -104,9 +109,9 @@ struct Reply {
   bool last = true;
 };
 
-using Message =
-    std::variant<WorkerHello, Heartbeat, Progress, ResultMessage, FailureMessage, LeaseReturned,
-                 Welcome, Refused, Leases, Settled, CancelLease, Request, Reply>;
+using Message = std::variant<WorkerHello, Heartbeat, Progress, ResultMessage, FailureMessage,
+                             LeaseReturned, WorkerWaits, Goodbye, Welcome, Refused, Leases, Settled,
+                             CancelLease, Request, Reply>;
 
 // One frame: Cap'n Proto stream framing + CRC-32C. Never larger than limits::message_bytes: a
 // result that would be becomes a failure of its job, a reply an error; of any other message that is

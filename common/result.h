@@ -19,7 +19,8 @@ enum class ErrorCode {
   io,             // the operating system refused
   out_of_space,   // the disk is full: wait, do not give up
   unavailable,    // a peer did not answer
-  internal        // anything else
+  internal,       // anything else
+  out_of_memory
 };
 
 struct Error {

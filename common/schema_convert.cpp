@@ -14,8 +14,8 @@ namespace {
 
 static_assert(static_cast<int>(FailureClass::lost_worker) ==
               static_cast<int>(schema::FailureClass::LOST_WORKER));
-static_assert(static_cast<int>(FailureClass::preempted) ==
-              static_cast<int>(schema::FailureClass::PREEMPTED));
+static_assert(static_cast<int>(FailureClass::no_space) ==
+              static_cast<int>(schema::FailureClass::NO_SPACE));
 
 constexpr std::size_t crc_bytes = 4;
 // A map in a list in a map … takes three levels of Cap'n Proto for one of ours.
@@ -383,7 +383,7 @@ void write(schema::JobFailure::Builder builder, const JobFailure& failure) {
 Result<JobFailure> read(schema::JobFailure::Reader reader) {
   JobFailure failure;
   const auto number = static_cast<std::uint16_t>(reader.getFailureClass());
-  if (number > static_cast<std::uint16_t>(FailureClass::preempted)) {
+  if (number > static_cast<std::uint16_t>(FailureClass::no_space)) {
     return damaged("failure class", std::to_string(number) + " is none that this version knows");
   }
   failure.failure_class = static_cast<FailureClass>(number);

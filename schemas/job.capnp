@@ -88,6 +88,7 @@ enum FailureClass {
   lostWorker @3;
   timeLimit @4;
   preempted @5;
+  noSpace @6;  # from an executor to its agent only: its disk is full
 }
 
 struct JobFailure {

@@ -35,6 +35,11 @@ struct Message {
     request @12 :Request;
     reply @13 :Reply;             # several for a "watch" request, one for every other
 
+    # agent -> coordinator
+    workerWaits @17 :Text;        # instead of a heartbeat: takes no lease now (its disk is full), and why
+    # agent -> coordinator, and its answer
+    goodbye @18 :Void;            # the agent leaves: what it held is void, uncharged
+
     # defined, not sent yet: pre-emption
     checkpointWanted @14 :LeaseId;
     checkpoint @15 :Checkpoint;   # sent once its artefact is stored
@@ -61,6 +66,7 @@ struct WorkerHello {
   profile @5 :Job.NumericsProfile;
   held @6 :List(LeaseId);   # leases that it holds from before a reconnection
   softwareVersion @7 :Text;
+  waitsFor @8 :Text;        # as workerWaits; "" = takes leases
 }
 
 struct Welcome {

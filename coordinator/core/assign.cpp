@@ -34,7 +34,8 @@ void Core::Impl::note_duration(std::uint16_t kind, std::uint64_t duration_ms) {
 }
 
 bool Core::Impl::takes_leases(const Worker& worker) const {
-  return worker.live && worker.peer && !worker.draining && now >= worker.rests_until;
+  return worker.live && worker.peer && !worker.draining && worker.waits_for.empty() &&
+         now >= worker.rests_until;
 }
 
 std::size_t Core::Impl::runnable_for(const Worker& worker) const {
@@ -109,21 +110,23 @@ LeaseGrant Core::Impl::describe(const LeaseEntry& lease) const {
 
 std::size_t Core::Impl::grant(WorkerSlot slot, const ReadyQueue::Group& group, std::size_t limit) {
   const std::vector<JobIndex> jobs = queue.take(group, limit);
-  const std::string& name = workers[slot].name;
-  for (const JobIndex index : jobs) {
-    Job& job = table.edit(index);
-    ++job.attempt;
-    PREFGRID_CHECK(job.attempt != 0, "attempts of job " + job.key.hex() + " are used up");
-    job.attempt_lost = false;
-    const LeaseSlot lease = workers.give(slot, index, job.attempt, expected_ms(job.kind), now);
-    table.set_state(index, job_state::Leased{lease});
-    job_fact(index, LeasedFact{name, wall});
-    event_fact(&job.key, job.attempt, name, history::Leased{});
-    outgoing[slot].push_back(describe(workers.lease(lease)));
-  }
-  counters.leases_granted += jobs.size();
-  workers.make_resident(slot, group.affinity);
+  for (const JobIndex job : jobs) lease_out(slot, job);
   return jobs.size();
+}
+
+void Core::Impl::lease_out(WorkerSlot slot, JobIndex index) {
+  const std::string& name = workers[slot].name;
+  Job& job = table.edit(index);
+  ++job.attempt;
+  PREFGRID_CHECK(job.attempt != 0, "attempts of job " + job.key.hex() + " are used up");
+  job.attempt_lost = job.lost_charged = false;
+  const LeaseSlot lease = workers.give(slot, index, job.attempt, expected_ms(job.kind), now);
+  table.set_state(index, job_state::Leased{lease});
+  job_fact(index, LeasedFact{name, wall});
+  event_fact(&job.key, job.attempt, name, history::Leased{});
+  outgoing[slot].push_back(describe(workers.lease(lease)));
+  ++counters.leases_granted;
+  workers.make_resident(slot, job.affinity);
 }
 
 void Core::Impl::feed_hungry() {
@@ -136,14 +139,21 @@ void Core::Impl::feed_hungry() {
   while (!order.empty()) {
     const WorkerSlot slot = order.top().second;
     order.pop();
-    const auto group = choose(slot);
-    const std::size_t size = group ? grant_size(workers[slot], group->kind) : 0;
-    if (size > 0 && grant(slot, *group, size) > 0) {
+    if (feed(slot)) {
       order.emplace(workers[slot].fill(), slot);
     } else {
       unfed.insert(slot);
     }
   }
+}
+
+bool Core::Impl::feed(WorkerSlot slot) {
+  if (runs_one_alone(slot) || feed_alone(slot)) return false;
+  const auto group = choose(slot);
+  const std::size_t size = group ? grant_size(workers[slot], group->kind) : 0;
+  if (size > 0 && grant(slot, *group, size) > 0) return true;
+  take_over_alone(slot);
+  return false;
 }
 
 // When an executor idles and another worker has a queue of long jobs, the newest one of that queue
@@ -153,6 +163,7 @@ bool Core::Impl::reclaim_queued() {
   for (const WorkerSlot idle : unfed) {
     const Worker& taker = workers[idle];
     if (!takes_leases(taker) || taker.leases >= taker.executors) continue;
+    if (runs_one_alone(idle) || reservations.contains(idle)) continue;
     LeaseSlot best = no_index;
     for (WorkerSlot slot = 0; slot < workers.slots(); ++slot) {
       const Worker& worker = workers[slot];
@@ -198,16 +209,22 @@ void Core::Impl::flush_outgoing() {
 }
 
 void Core::Impl::assign() {
+  drop_stale_reservations();
   do {
     const std::vector<JobIndex> ready = table.take_became_ready();
     for (const JobIndex job : ready) {
-      if (std::holds_alternative<job_state::Ready>(table[job].state) && table.wanted(job)) {
+      if (!std::holds_alternative<job_state::Ready>(table[job].state) || !table.wanted(job)) {
+        continue;
+      }
+      if (runs_alone(table[job])) {
+        push_alone(job);
+      } else {
         queue.push(job);
       }
     }
     if (!ready.empty()) hungry.merge(std::exchange(unfed, {}));
     feed_hungry();
-  } while (reclaim_queued());
+  } while (!hungry.empty() || reclaim_queued());
   flush_outgoing();
 }
 

@@ -2,9 +2,10 @@
 // in, effects (facts to persist, then messages to send) go out; equal inputs give equal outputs.
 // Owned by the loop's thread. Rules: docs/architecture.md.
 //
-// Peers: any message of a worker counts as its heartbeat. A Heartbeat of a welcomed worker is
-// answered with a Heartbeat; a Heartbeat of a stranger is not: an agent that hears nothing for a
-// few heartbeats says hello again (a restarted coordinator does not know it yet).
+// Peers: any message of a worker counts as its heartbeat. A Heartbeat of a welcomed worker (or a
+// WorkerWaits, in its stead) is answered with a Heartbeat; a Heartbeat of a stranger is not: an
+// agent that hears nothing for a few heartbeats says hello again (a restarted coordinator does not
+// know it yet).
 #pragma once
 
 #include <cstdint>
@@ -67,6 +68,7 @@ struct WorkerView {
   std::size_t leases = 0;
   std::int64_t silent_ms = 0;
   bool draining = false;
+  std::string waits_for;  // "": it takes leases. Else why not: its disk is full
   NumericsProfile profile;
 };
 

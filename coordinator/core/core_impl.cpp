@@ -76,7 +76,17 @@ void Core::Impl::on(PeerMessage& event) {
   if (const auto* hello = std::get_if<WorkerHello>(&event.message)) {
     on_hello(peer, *hello, event.holder_gone);
   } else if (std::holds_alternative<Heartbeat>(event.message)) {
-    if (workers.by_peer(peer)) send(peer, Heartbeat{});
+    if (const auto slot = workers.by_peer(peer)) {
+      on_waits(*slot, "");
+      send(peer, Heartbeat{});
+    }
+  } else if (const auto* waits = std::get_if<WorkerWaits>(&event.message)) {
+    if (const auto slot = workers.by_peer(peer)) {
+      on_waits(*slot, waits->reason);
+      send(peer, Heartbeat{});
+    }
+  } else if (std::holds_alternative<Goodbye>(event.message)) {
+    on_goodbye(peer);
   } else if (const auto* progress = std::get_if<Progress>(&event.message)) {
     on_progress(peer, *progress);
   } else if (auto* result = std::get_if<ResultMessage>(&event.message)) {

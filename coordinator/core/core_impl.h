@@ -80,6 +80,8 @@ struct Core::Impl {
   void resend_silent(WorkerSlot slot);
   void resend_leases(WorkerSlot slot, const std::vector<LeaseSlot>& leases);
   void lose_worker(WorkerSlot slot, const std::string& reason, bool charge);
+  void on_goodbye(const PeerId& peer);
+  void on_waits(WorkerSlot slot, const std::string& reason);
   void check_silence(WorkerSlot slot);
 
   // --- results.cpp ---
@@ -108,13 +110,29 @@ struct Core::Impl {
   std::size_t grant_size(const Worker& worker, std::uint16_t kind) const;
   std::optional<ReadyQueue::Group> choose(WorkerSlot slot);
   std::size_t grant(WorkerSlot slot, const ReadyQueue::Group& group, std::size_t limit);
+  void lease_out(WorkerSlot slot, JobIndex job);
   bool reclaim_queued();
   LeaseGrant describe(const LeaseEntry& lease) const;
   double expected_ms(std::uint16_t kind) const;
   void note_duration(std::uint16_t kind, std::uint64_t duration_ms);
   void mark_hungry(WorkerSlot slot) { hungry.insert(slot); }
   void feed_hungry();
+  bool feed(WorkerSlot slot);  // false: it gets nothing more for now
   void flush_outgoing();
+
+  // --- alone.cpp: jobs that share a worker with nobody (job_table.h, runs_alone) ---
+  void push_alone(JobIndex job);
+  // The worker's one lease is of such a job.
+  bool runs_one_alone(WorkerSlot slot) const;
+  bool is_alone_candidate(JobIndex job, const Worker& worker) const;
+  // The most urgent one for that worker that no worker is kept free for.
+  std::optional<JobIndex> best_alone(const Worker& worker);
+  // Gives it one, or keeps it free for one. False: neither, let it have other jobs.
+  bool feed_alone(WorkerSlot slot);
+  // An idle worker takes one for which a busy one is kept free.
+  bool take_over_alone(WorkerSlot slot);
+  void drop_stale_reservations();
+  bool waits_alone(JobIndex job) const;  // for checks
 
   // --- explain.cpp ---
   std::string describe_job(JobIndex job) const;
@@ -154,6 +172,20 @@ struct Core::Impl {
   ReadyQueue queue{table};
   WorkerTable workers;
   std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers;
+  struct Alone {
+    Urgency urgency;
+    JobIndex job = no_index;
+    bool operator<(const Alone& other) const {
+      return std::tie(other.urgency, job) < std::tie(urgency, other.job);
+    }
+  };
+  struct Reservation {
+    JobIndex job = no_index;
+    std::uint32_t generation = 0;  // of the worker
+  };
+  std::vector<std::set<Alone>> alone;              // ready ones, by kind; stale entries are skipped
+  std::map<WorkerSlot, Reservation> reservations;  // busy workers that get nothing but this, next
+
   std::set<WorkerSlot> hungry;   // may take leases: the next assign looks at them
   std::set<WorkerSlot> resends;  // said hello: what they do not show goes out again
   std::set<WorkerSlot> unfed;    // could take more, but no job was there

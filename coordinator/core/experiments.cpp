@@ -84,6 +84,7 @@ void Core::Impl::on(const RetryFailed& event) {
       continue;
     }
     table.edit(job).failures = {};
+    table.edit(job).lost_charged = false;
     problems.erase(job);
     event_fact(&table[job].key, table[job].attempt, "", history::Retried{});
     back_to_ready(job);

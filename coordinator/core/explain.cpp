@@ -41,6 +41,7 @@ WorkerView view(const Worker& worker, MonotonicMs now) {
                     .leases = worker.leases,
                     .silent_ms = now - worker.last_heard,
                     .draining = worker.draining,
+                    .waits_for = worker.waits_for,
                     .profile = worker.profile};
 }
 
@@ -80,6 +81,7 @@ std::string Core::Impl::why_not_leased(JobIndex index) const {
   std::size_t connected = 0;
   std::size_t able = 0;
   std::size_t taking = 0;
+  std::size_t waiting = 0;
   std::set<std::uint32_t> other_versions;
   for (WorkerSlot slot = 0; slot < workers.slots(); ++slot) {
     const Worker& worker = workers[slot];
@@ -87,6 +89,7 @@ std::string Core::Impl::why_not_leased(JobIndex index) const {
     ++connected;
     const bool can = std::ranges::binary_search(worker.kinds, table[index].kind);
     if (can) ++able;
+    if (can && !worker.waits_for.empty()) ++waiting;
     if (can && takes_leases(worker)) ++taking;
     for (const KindVersion& offer : worker.offers) {
       if (offer.kind == kind.kind && offer.version != kind.version) {
@@ -104,7 +107,12 @@ std::string Core::Impl::why_not_leased(JobIndex index) const {
     }
     return text;
   }
+  if (waiting == able) return "ready; the workers that can run it wait for room on their disks";
   if (taking == 0) return "ready; the workers that can run it are draining or leaving";
+  if (runs_alone(table[index])) {
+    return "ready; an earlier attempt ended with its worker or executor, so it waits for a worker "
+           "with nothing else to run";
+  }
   return "ready; behind more urgent jobs, " + std::to_string(able) + " of " +
          std::to_string(connected) + " workers can run it";
 }

@@ -69,7 +69,8 @@ void Core::Impl::check_invariants() const {
       PREFGRID_CHECK(job.attempt > 0 || !job.planned, key);
     }
     if (std::holds_alternative<job_state::Ready>(job.state) && table.wanted(index)) {
-      PREFGRID_CHECK(queue.holds(index), "ready job " + key + " is in no queue");
+      const bool queued = runs_alone(job) ? waits_alone(index) : queue.holds(index);
+      PREFGRID_CHECK(queued, "ready job " + key + " is in no queue");
     }
     for (const std::uint8_t count : job.failures) {
       PREFGRID_CHECK(
@@ -87,9 +88,19 @@ void Core::Impl::check_invariants() const {
   // No executor idles while a job is ready for it.
   for (WorkerSlot slot = 0; slot < workers.slots(); ++slot) {
     const Worker& worker = workers[slot];
+    if (!worker.live) continue;
+    for (const LeaseSlot lease : workers.leases_of(slot)) {
+      PREFGRID_CHECK(worker.leases == 1 || !runs_alone(table[workers.lease(lease).job]),
+                     "a job that should run alone shares worker " + worker.name);
+    }
     if (!takes_leases(worker) || worker.leases >= worker.executors) continue;
+    if (runs_one_alone(slot) || reservations.contains(slot)) continue;
     PREFGRID_CHECK(!hungry.contains(slot) && wanted_for(worker) == 0,
                    "worker " + worker.name + " idles while jobs are ready for it");
+  }
+  for (const auto& [slot, reservation] : reservations) {
+    PREFGRID_CHECK(workers[slot].leases > 0 && !runs_one_alone(slot),
+                   "worker " + workers[slot].name + " is kept free and idle");
   }
   for (const auto& [digest, id] : awaited) PREFGRID_CHECK(deferred.contains(id), digest.hex());
 }
@@ -98,7 +109,8 @@ std::size_t Core::Impl::wanted_for(const Worker& worker) const {
   std::size_t jobs = 0;
   for (JobIndex index = 0; index < table.size(); ++index) {
     if (std::holds_alternative<job_state::Ready>(table[index].state) && table.wanted(index) &&
-        std::ranges::binary_search(worker.kinds, table[index].kind)) {
+        std::ranges::binary_search(worker.kinds, table[index].kind) &&
+        (worker.leases == 0 || !runs_alone(table[index]))) {
       ++jobs;
     }
   }

@@ -37,6 +37,13 @@ std::vector<std::uint16_t> longest_paths(const CorePlan& plan) {
 
 }  // namespace
 
+bool runs_alone(const std::array<std::uint8_t, failure_class_count>& failures) {
+  if (PREFGRID_PLANTED(suspects_share_workers)) return false;
+  return failures[static_cast<std::size_t>(FailureClass::lost_worker)] > 0 ||
+         failures[static_cast<std::size_t>(FailureClass::crash)] > 0 ||
+         failures[static_cast<std::size_t>(FailureClass::out_of_memory)] > 0;
+}
+
 bool is_dead(const JobState& state) {
   if (const auto* waiting = std::get_if<Waiting>(&state)) return waiting->dead > 0;
   return std::holds_alternative<Quarantined>(state) || std::holds_alternative<Cancelled>(state);

@@ -53,8 +53,16 @@ struct Job {
   bool planned : 1 = false;  // false: only a stored record names it
   bool deterministic : 1 = true;
   bool attempt_lost : 1 = false;  // the last attempt ended by its worker's silence
+  bool lost_charged : 1 = false;  // and the job was charged for that
 };
 static_assert(sizeof(Job) <= 80, "a million of them must stay small");
+
+// It may have killed the worker that it ran on, or its neighbours' memory: no other job shares a
+// worker with it any more, so that only its own attempts tell.
+bool runs_alone(const std::array<std::uint8_t, failure_class_count>& failures);
+inline bool runs_alone(const Job& job) {
+  return runs_alone(job.failures);
+}
 
 // The order in which ready jobs go out.
 struct Urgency {

@@ -65,6 +65,7 @@ void Core::Impl::on_hello(const PeerId& peer, const WorkerHello& hello, bool hol
   worker.pid = hello.pid;
   worker.profile = hello.profile;
   worker.last_heard = now;
+  worker.waits_for = hello.waits_for;
   worker.offers = hello.kinds;
   std::sort(worker.offers.begin(), worker.offers.end());
   match_kinds(*slot);
@@ -128,8 +129,16 @@ bool Core::Impl::keep_held(WorkerSlot slot, const LeaseId& held) {
   const bool idle = std::holds_alternative<job_state::Ready>(job.state) ||
                     std::holds_alternative<job_state::Failed>(job.state);
   if (!idle || !job.attempt_lost) return false;
+  // The worker lives, so the job did not kill it.
+  auto failures = job.failures;
+  if (job.lost_charged) --failures[static_cast<std::size_t>(FailureClass::lost_worker)];
+  const bool has_others = workers[slot].leases > 0;
+  if (runs_one_alone(slot) || (has_others && runs_alone(failures))) return false;
   const LeaseSlot lease = workers.give(slot, *index, job.attempt, expected_ms(job.kind), now);
   confirm(lease);
+  if (job.lost_charged) problems.erase(*index);
+  table.edit(*index).failures = failures;
+  table.edit(*index).lost_charged = false;
   table.edit(*index).attempt_lost = false;
   table.set_state(*index, job_state::Leased{lease});
   job_fact(*index, LeasedFact{workers[slot].name, wall});
@@ -226,6 +235,7 @@ void Core::Impl::lose_worker(WorkerSlot slot, const std::string& reason, bool ch
     event_fact(&table[job].key, table[job].attempt, name, history::LeaseLost{});
     end_lease(lease);
     table.edit(job).attempt_lost = true;
+    table.edit(job).lost_charged = charge_running && running;
     if (charge_running && running) {
       JobFailure failure;
       failure.failure_class = FailureClass::lost_worker;
@@ -237,6 +247,31 @@ void Core::Impl::lose_worker(WorkerSlot slot, const std::string& reason, bool ch
   }
   event_fact(nullptr, 0, name, history::WorkerLeft{reason});
   workers.remove(slot);
+}
+
+// It says so itself: whatever it held, or was about to get, runs there no more.
+void Core::Impl::on_goodbye(const PeerId& peer) {
+  if (const auto slot = workers.by_peer(peer)) {
+    const std::string name = workers[*slot].name;
+    for (const LeaseSlot lease : workers.leases_of(*slot)) {
+      const JobIndex job = workers.lease(lease).job;
+      event_fact(&table[job].key, table[job].attempt, name, history::LeaseReturned{});
+      end_lease(lease);
+      back_to_ready(job);
+    }
+    event_fact(nullptr, 0, name, history::WorkerLeft{"it was told to stop"});
+    workers.remove(*slot);
+  }
+  send(peer, Goodbye{});
+}
+
+void Core::Impl::on_waits(WorkerSlot slot, const std::string& reason) {
+  Worker& worker = workers.edit(slot);
+  if (worker.waits_for == reason) return;
+  // What it handed back for want of room says nothing about its leaving.
+  if (reason.empty()) worker.rests_until = now;
+  worker.waits_for = reason;
+  mark_hungry(slot);
 }
 
 void Core::Impl::on(const WorkerGone& event) {

@@ -11,6 +11,7 @@ enum class PlantedBug {
   accept_unissued_attempt,      // a result is taken whatever attempt it names
   forget_lost_leases,           // a lost worker's leases are never given again
   quarantine_skips_dependants,  // jobs behind a quarantined one wait for ever
+  suspects_share_workers,       // a job that may kill its worker gets neighbours again
 };
 
 #ifdef PREFGRID_PLANTED_BUGS

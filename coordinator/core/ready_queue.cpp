@@ -9,7 +9,7 @@ namespace prefgrid {
 bool ReadyQueue::current(JobIndex index, std::uint16_t kind, Urgency urgency) const {
   const Job& job = table_[index];
   return std::holds_alternative<job_state::Ready>(job.state) && job.kind == kind &&
-         table_.urgency(index) == urgency;
+         !runs_alone(job) && table_.urgency(index) == urgency;
 }
 
 ReadyQueue::Level* ReadyQueue::level(std::uint16_t kind, Urgency urgency) {

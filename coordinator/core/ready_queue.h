@@ -27,7 +27,7 @@ class ReadyQueue {
 
   explicit ReadyQueue(const JobTable& table) : table_(table) {}
 
-  // Precondition: the job is ready and wanted.
+  // Precondition: the job is ready and wanted, and need not run alone.
   void push(JobIndex job);
   // The urgency of the most urgent job of that kind.
   std::optional<Urgency> best(std::uint16_t kind);

@@ -44,6 +44,7 @@ struct Worker {
   MonotonicMs last_heard{};
   MonotonicMs rests_until{};  // it handed leases back: it is leaving
   bool draining = false;
+  std::string waits_for;  // it takes no lease for now, and why; "": it does
   bool resend_armed = false;
   LeaseSlot first_lease = no_index;
   LeaseSlot last_lease = no_index;

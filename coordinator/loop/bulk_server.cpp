@@ -84,6 +84,8 @@ void BulkServer::answer(RouterSocket& socket, const ReceivedFrame& received) {
 void BulkServer::send_chunks(RouterSocket& socket, const PeerId& peer, const BulkGet& wanted) {
   BulkChunk chunk{wanted.digest, 0, wanted.offset, "", ""};
   const auto size = store_.artifact_size(wanted.digest);
+  // A full disk closes the database for a while: no answer, the peer asks again.
+  if (!size.ok() && size.error().code == ErrorCode::out_of_space) return;
   if (!size.ok() || !*size) {
     chunk.problem =
         size.ok() ? "the store has no artefact " + wanted.digest.hex() : size.error().message;
@@ -96,6 +98,8 @@ void BulkServer::send_chunks(RouterSocket& socket, const PeerId& peer, const Bul
     auto data = store_.read_artifact(wanted.digest, chunk.offset, limits::chunk_bytes);
     if (data.ok()) {
       chunk.data = *std::move(data);
+    } else if (data.error().code == ErrorCode::out_of_space) {
+      return;
     } else {
       chunk.data.clear();
       chunk.problem = data.error().message;

@@ -29,17 +29,14 @@ bool is_ours_to_read(const Message& message) {
          std::holds_alternative<Heartbeat>(message) || std::holds_alternative<Progress>(message) ||
          std::holds_alternative<ResultMessage>(message) ||
          std::holds_alternative<FailureMessage>(message) ||
-         std::holds_alternative<LeaseReturned>(message) || std::holds_alternative<Request>(message);
+         std::holds_alternative<LeaseReturned>(message) ||
+         std::holds_alternative<WorkerWaits>(message) || std::holds_alternative<Goodbye>(message) ||
+         std::holds_alternative<Request>(message);
 }
 
 bool changes_something(const Request& request) {
   static constexpr std::array verbs{"submit", "cancel", "retry", "drain", "watch"};
   return std::find(verbs.begin(), verbs.end(), request.verb) != verbs.end();
-}
-
-std::string this_host() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
 }
 
 // Known to be gone: only of a process on this machine can that be said.
@@ -56,6 +53,11 @@ std::string name_of(const PeerId& peer) {
 }
 
 }  // namespace
+
+std::string this_host() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
+}
 
 Coordinator::Coordinator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Coordinator::~Coordinator() = default;
@@ -233,7 +235,8 @@ Result<bool> Coordinator::Impl::paused_cycle() {
       const auto* const request = std::get_if<Request>(&message);
       if (request != nullptr && !changes_something(*request)) {
         answer_now(peer, *request);
-      } else if (std::holds_alternative<Heartbeat>(message)) {
+      } else if (std::holds_alternative<Heartbeat>(message) ||
+                 std::holds_alternative<WorkerWaits>(message)) {  // said again before long
         send(peer, Heartbeat{});
       } else {
         deferred.emplace_back(std::move(peer), std::move(message));
@@ -304,6 +307,9 @@ void Coordinator::Impl::take_message(PeerId peer, Message message) {
     events.emplace_back(
         PeerMessage{.peer = std::move(peer), .message = std::move(message), .holder_gone = gone});
   } else {
+    if (std::holds_alternative<WorkerWaits>(message)) {
+      for (Watcher& watcher : watchers) watcher.changed = true;
+    }
     events.emplace_back(PeerMessage{.peer = std::move(peer), .message = std::move(message)});
   }
 }

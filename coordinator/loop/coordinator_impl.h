@@ -21,6 +21,8 @@
 
 namespace prefgrid {
 
+std::string this_host();
+
 // A reply that waits for the batch of its request to be durable.
 struct PendingReply {
   PeerId peer;
@@ -86,6 +88,7 @@ struct Coordinator::Impl {
 
   // requests.cpp
   bool knows(ExperimentId id) const;
+  bool disk_full() const;
   Views views(const PeerId* peer) const;
   void take_request(PeerId peer, Request request);
   void answer_now(const PeerId& peer, const Request& request);

@@ -89,6 +89,7 @@ Value workers_value(const Core& core) {
                             {"leases", number(worker.leases)},
                             {"silent_ms", worker.silent_ms},
                             {"draining", worker.draining},
+                            {"waits_for", to_utf8(worker.waits_for)},
                             {"device", worker.profile.device},
                             {"library", worker.profile.library}});
   }

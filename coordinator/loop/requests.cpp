@@ -57,8 +57,18 @@ bool Coordinator::Impl::knows(ExperimentId id) const {
                      [id](const ExperimentRecord& record) { return record.id == id; });
 }
 
+// The disk of the store, or of a worker beside it, which mostly is the same one.
+bool Coordinator::Impl::disk_full() const {
+  if (paused || store->out_of_space()) return true;
+  const std::vector<WorkerView> workers = core.workers();
+  return std::any_of(workers.begin(), workers.end(), [](const WorkerView& worker) {
+    static const std::string here = this_host();
+    return !worker.waits_for.empty() && worker.host == here;
+  });
+}
+
 Views Coordinator::Impl::views(const PeerId* peer) const {
-  LoopFacts facts{true, paused || store->out_of_space(), "", bad_frames};
+  LoopFacts facts{true, disk_full(), "", bad_frames};
   if (peer != nullptr) {
     facts.bulk_endpoint = without_wildcard(bulk->endpoints()[sockets.endpoint_of(*peer)]);
   }

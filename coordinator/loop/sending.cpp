@@ -61,6 +61,10 @@ void Coordinator::Impl::send_leases(const SendLeases& leases) {
   };
   for (const LeaseGrant& grant : leases.leases) {
     auto lease = resolver->resolve(grant);
+    if (!lease.ok() && lease.error().code == ErrorCode::out_of_space) {
+      next_events.emplace_back(LeasesUndelivered{leases.peer, {grant.id}});
+      continue;
+    }
     if (!lease.ok()) {
       // Charged as the job's own failure, so that it ends in quarantine with its reason.
       spdlog::error("job {}: {}", grant.id.job.short_hex(), lease.error().message);

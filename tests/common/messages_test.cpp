@@ -119,10 +119,13 @@ TEST_CASE("a hello arrives as it was sent") {
   CHECK(got.profile == hello.profile);
   CHECK(got.held == hello.held);
   CHECK(got.software_version == hello.software_version);
+  CHECK(got.waits_for == hello.waits_for);
 }
 
 TEST_CASE("what a worker reports arrives as it was sent") {
   sent(Heartbeat{});
+  sent(Goodbye{});
+  CHECK(sent(WorkerWaits{"the disk is full"}).reason == "the disk is full");
   const Progress progress = sent(Progress{sample_lease(3), 10, 100, 1.5});
   CHECK(progress.lease == sample_lease(3));
   CHECK(progress.step == 10);

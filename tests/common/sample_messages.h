@@ -25,7 +25,8 @@ inline WorkerHello sample_hello() {
           {{"pretrain", 2}, {"train.lore", 5}},
           sample_profile(),
           {sample_lease(1), sample_lease(2)},
-          "0.1.0"};
+          "0.1.0",
+          "the disk of /cache is full"};
 }
 
 inline ValueMap sample_parameters() {
@@ -85,6 +86,8 @@ inline std::vector<Message> sample_messages() {
                                    ResultMessage{sample_lease(1), sample_result(), "log"},
                                    FailureMessage{sample_lease(1), sample_failure()},
                                    LeaseReturned{sample_lease(1)},
+                                   WorkerWaits{"the disk is full"},
+                                   Goodbye{},
                                    Welcome{"0.1.0", "tcp://:7", 1000, {sample_lease(1)}},
                                    Refused{"no"},
                                    Leases{{sample_job_lease()}},

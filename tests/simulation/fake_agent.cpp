@@ -1,6 +1,7 @@
 #include "tests/simulation/fake_agent.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "tests/simulation/fake_store.h"
 
@@ -25,7 +26,7 @@ void FakeAgent::start(std::int64_t now) {
   kill();
   alive_ = true;
   peer_ = name_ + "#" + std::to_string(++pid_);
-  hung_until_ = 0;
+  hung_until_ = no_room_until_ = 0;
   say_hello(now);
 }
 
@@ -39,7 +40,15 @@ void FakeAgent::kill() {
 void FakeAgent::leave(std::int64_t) {
   for (const LeaseId& lease : queue_) around_.send(peer_, LeaseReturned{lease});
   for (const Running& running : running_) around_.send(peer_, LeaseReturned{running.lease});
+  if (around_.random.below(2) == 0) around_.send(peer_, Goodbye{});
   kill();
+}
+
+void FakeAgent::run_out_of_room(std::int64_t now, std::int64_t until) {
+  if (!alive_) return;
+  no_room_until_ = until;
+  next_beat_ = now;
+  for (const LeaseId& lease : std::exchange(queue_, {})) around_.send(peer_, LeaseReturned{lease});
 }
 
 void FakeAgent::say_hello(std::int64_t now) {
@@ -87,7 +96,12 @@ void FakeAgent::receive(const Message& message, std::int64_t now) {
 void FakeAgent::receive(const std::vector<LeaseGrant>& grants, std::int64_t now) {
   last_heard_ = now;
   for (const LeaseGrant& grant : grants) {
-    if (!holds(grant.id)) queue_.push_back(grant.id);
+    if (holds(grant.id)) continue;
+    if (now < no_room_until_) {
+      around_.send(peer_, LeaseReturned{grant.id});
+    } else {
+      queue_.push_back(grant.id);
+    }
   }
 }
 
@@ -126,6 +140,10 @@ void FakeAgent::work(std::int64_t now) {
   }
   for (const LeaseId& lease : ended) {
     forget(lease);
+    if (now < no_room_until_) {
+      around_.send(peer_, LeaseReturned{lease});
+      continue;
+    }
     finish(lease, now);
     if (!alive_) return;
   }
@@ -143,7 +161,11 @@ void FakeAgent::work(std::int64_t now) {
   if (now - last_heard_ >= silent_ms || (!welcomed_ && next_beat_ <= now)) {
     say_hello(now);
   } else if (next_beat_ <= now) {
-    around_.send(peer_, Heartbeat{});
+    if (now < no_room_until_) {
+      around_.send(peer_, WorkerWaits{"no room"});
+    } else {
+      around_.send(peer_, Heartbeat{});
+    }
     next_beat_ = now + beat_ms;
   }
 }

@@ -41,6 +41,8 @@ class FakeAgent {
   void kill();
   void hang(std::int64_t until) { hung_until_ = until; }
   void leave(std::int64_t now);  // SIGTERM: hands everything back, then exits
+  // Its disk is full for a while: hands back what it has not begun, and what ends meanwhile.
+  void run_out_of_room(std::int64_t now, std::int64_t until);
   void receive(const Message& message, std::int64_t now);
   void receive(const std::vector<LeaseGrant>& grants, std::int64_t now);
   void work(std::int64_t now);
@@ -81,6 +83,7 @@ class FakeAgent {
   std::uint64_t pid_ = 0;
   std::string peer_;
   std::int64_t hung_until_ = 0;
+  std::int64_t no_room_until_ = 0;
   std::int64_t last_heard_ = 0;
   std::int64_t next_beat_ = 0;
   std::deque<LeaseId> queue_;

@@ -60,6 +60,10 @@ TEST_CASE("leases that are forgotten with their worker are found") {
   CHECK(mentions(first_violation(PlantedBug::forget_lost_leases), "long ago"));
 }
 
+TEST_CASE("jobs that are condemned with a neighbour that kills its workers are found") {
+  CHECK(mentions(first_violation(PlantedBug::suspects_share_workers), "ended as quarantined"));
+}
+
 TEST_CASE("jobs that wait for ever behind a quarantined one are found") {
   CHECK(mentions(first_violation(PlantedBug::quarantine_skips_dependants), "long ago"));
 }

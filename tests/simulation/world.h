@@ -99,8 +99,7 @@ class World {
   void post(bool to_coordinator, const std::string& peer, Content content);
   void trace(std::uint64_t value);
   const PoolJob& pool_job(const JobKey& key) const { return pool_[pool_index_.at(key)]; }
-  bool doomed(std::size_t job) const;   // it, or one before it, never succeeds
-  bool unlucky(std::size_t job) const;  // it, or one before it, was next to jobs that kill workers
+  bool doomed(std::size_t job) const;  // it, or one before it, never succeeds
 
   Options options_;
   RandomStream random_;

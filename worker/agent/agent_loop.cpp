@@ -69,6 +69,8 @@ void AgentLoop::apply_one(AgentEffect effect) {
     bulk_.post(std::move(*prepare));
   } else if (auto* store = std::get_if<StoreFiles>(&effect)) {
     bulk_.post(std::move(*store));
+  } else if (auto* judge = std::get_if<JudgeFailure>(&effect)) {
+    bulk_.post(std::move(*judge));
   } else if (auto* release = std::get_if<ReleaseFiles>(&effect)) {
     bulk_.post(std::move(*release));
   } else if (auto* endpoint = std::get_if<UseBulkEndpoint>(&effect)) {
@@ -112,7 +114,7 @@ void AgentLoop::take(ExecutorEvent event) {
   } else if (auto* failure = std::get_if<FailureMessage>(&event.what)) {
     spdlog::warn("job {} failed: {}", failure->lease.job.short_hex(),
                  quoted(failure->failure.message));
-    apply(session_.executor_failed(slot, std::move(*failure), now));
+    apply(session_.executor_failed(slot, std::move(*failure)));
   } else if (auto* death = std::get_if<ExecutorDeath>(&event.what)) {
     spdlog::warn("executor {} ended: {}{}", static_cast<std::uint32_t>(slot),
                  death->signal != 0 ? "signal " + std::to_string(death->signal)
@@ -139,6 +141,14 @@ bool AgentLoop::drain_files() {
     } else if (auto* failed = std::get_if<FilesFailed>(&report)) {
       spdlog::warn("files of a job: {}", failed->error.message);
       apply(session_.files_failed(failed->ticket, failed->error, now));
+    } else if (auto* judged = std::get_if<FailureJudged>(&report)) {
+      apply(session_.failure_judged(judged->ticket, judged->no_room, now));
+    } else if (auto* lost = std::get_if<RoomLost>(&report)) {
+      spdlog::warn("{}: waiting, nothing is charged", lost->reason);
+      apply(session_.room_lost(std::move(lost->reason)));
+    } else if (std::holds_alternative<RoomFound>(report)) {
+      spdlog::info("there is room on the disk again: going on");
+      apply(session_.room_found());
     }
   }
   return !reports.empty();
@@ -199,14 +209,37 @@ ExitAgent AgentLoop::run() {
   return *exit_;
 }
 
+Result<FileService> open_files(const AgentOptions& options) {
+  PREFGRID_ASSIGN(auto cache, ArtifactCache::open(options.cache_folder, options.cache_bytes));
+  PREFGRID_ASSIGN(auto folders, JobFolders::make(cache.folder()));
+  return FileService(std::move(cache), std::move(folders));
+}
+
+// Before there is anything to hand back; looks for as long as one should wait for the disk.
+bool told_to_stop(const AgentOptions& options) {
+  std::vector<int> descriptors{options.signal_descriptor};
+  if (options.life_line_descriptor >= 0) descriptors.push_back(options.life_line_descriptor);
+  return !wait_readable(descriptors, std::chrono::milliseconds(limits::room_first_ms)).empty();
+}
+
+// nullopt: told to stop, before there was room.
+Result<std::optional<FileService>> wait_for_files(const AgentOptions& options) {
+  for (bool said = false;; said = true) {
+    auto opened = open_files(options);
+    if (opened) return std::optional(*std::move(opened));
+    if (opened.error().code != ErrorCode::out_of_space) return opened.error();
+    if (!said) spdlog::warn("{}: waiting for room", opened.error().message);
+    if (told_to_stop(options)) return std::optional<FileService>();
+  }
+}
+
 }  // namespace
 
 ExitAgent run_agent(const AgentOptions& options) {
-  auto cache = ArtifactCache::open(options.cache_folder, options.cache_bytes);
-  if (!cache) return {AgentExit::bad_arguments, cache.error().message};
-  auto folders = JobFolders::make(cache->folder());
-  if (!folders) return {AgentExit::failed, folders.error().message};
-  FileService files(*std::move(cache), *std::move(folders));
+  auto opened = wait_for_files(options);
+  if (!opened) return {AgentExit::bad_arguments, opened.error().message};
+  if (!opened->has_value()) return {AgentExit::asked, "stopped"};
+  FileService files = **std::move(opened);
 
   SessionConfig session;
   session.name = options.name;

@@ -58,8 +58,10 @@ Result<ArtifactCache> ArtifactCache::open(const fs::path& folder, std::uint64_t 
   for (const char* part : {"objects", "partial", "agents"}) {
     fs::create_directories(folder / part, problem);
     if (problem) {
-      return Error{ErrorCode::io, "cannot make the cache folder " + (folder / part).string() +
-                                      ": " + problem.message() + "; choose another with --cache"};
+      Error error =
+          os_error(problem.value(), "cannot make the cache folder " + (folder / part).string());
+      error.message += "; choose another with --cache";
+      return error;
     }
   }
   const fs::path absolute = fs::absolute(folder, problem);
@@ -99,6 +101,7 @@ Result<fs::path> ArtifactCache::adopt(const fs::path& file, const ArtifactDigest
   const fs::path path = object_path(digest);
   std::error_code problem;
   fs::create_directories(path.parent_path(), problem);
+  if (problem) return os_error(problem.value(), "cannot make " + path.parent_path().string());
   ::chmod(file.c_str(), 0444);
   if (::rename(file.c_str(), path.c_str()) != 0) {
     return os_error(errno, "cannot move " + file.string() + " into the cache");
@@ -136,12 +139,19 @@ fs::path ArtifactCache::partial_file() {
 
 void ArtifactCache::shrink(const std::set<ArtifactDigest>& keep) {
   if (bytes_ <= max_bytes_) return;
+  shrink_to(max_bytes_ / 10 * 9, keep);  // not again for the next small file
+}
+
+void ArtifactCache::give_way(const std::set<ArtifactDigest>& keep) {
+  shrink_to(0, keep);
+}
+
+void ArtifactCache::shrink_to(std::uint64_t goal, const std::set<ArtifactDigest>& keep) {
   std::vector<Object> objects = list_objects(folder_ / "objects");
   bytes_ = 0;
   for (const Object& object : objects) bytes_ += object.bytes;
   std::sort(objects.begin(), objects.end(),
             [](const Object& a, const Object& b) { return a.used < b.used; });
-  const std::uint64_t goal = max_bytes_ / 10 * 9;  // not again for the next small file
   for (const Object& object : objects) {
     if (bytes_ <= goal) break;
     if (keep.contains(object.digest)) continue;

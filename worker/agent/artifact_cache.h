@@ -38,6 +38,8 @@ class ArtifactCache {
 
   // Removes what was used least recently until the cap holds; never one of `keep`.
   void shrink(const std::set<ArtifactDigest>& keep);
+  // Removes everything but `keep`: the disk is full.
+  void give_way(const std::set<ArtifactDigest>& keep);
 
   const std::filesystem::path& folder() const { return folder_; }
   std::filesystem::path object_path(const ArtifactDigest& digest) const;
@@ -45,6 +47,8 @@ class ArtifactCache {
  private:
   ArtifactCache(std::filesystem::path folder, std::uint64_t max_bytes)
       : folder_(std::move(folder)), max_bytes_(max_bytes) {}
+
+  void shrink_to(std::uint64_t goal, const std::set<ArtifactDigest>& keep);
 
   std::filesystem::path folder_;
   std::uint64_t max_bytes_ = 0;

@@ -47,6 +47,8 @@ void BulkThread::obey(Command command) {
     service_.prepare(std::move(*prepare), now);
   } else if (auto* store = std::get_if<StoreFiles>(&command)) {
     service_.store(std::move(*store), now);
+  } else if (auto* judge = std::get_if<JudgeFailure>(&command)) {
+    service_.judge(*judge, now);
   } else if (auto* release = std::get_if<ReleaseFiles>(&command)) {
     service_.release(*release);
   } else if (auto* use = std::get_if<UseBulkEndpoint>(&command)) {
@@ -88,13 +90,16 @@ void BulkThread::run() {
         if (!socket_->try_send(encode(message))) break;  // asked again after a while
       }
     }
+    service_.look_for_room(monotonic_now());
     for (FileReport& report : service_.take_reports()) reports_.post(std::move(report));
     if (busy) continue;  // sending may have taken the socket's edge: look before waiting
 
     std::vector<int> descriptors{commands_.descriptor()};
     if (socket_) descriptors.push_back(socket_->poll_fd());
     std::optional<std::chrono::milliseconds> timeout;
-    if (const auto deadline = service_.next_deadline(); deadline && socket_) {
+    // Without a socket no transfer can be hurried; the disk is looked at all the same.
+    const auto deadline = socket_ ? service_.next_deadline() : service_.next_look();
+    if (deadline) {
       const std::int64_t wait = std::max<std::int64_t>(*deadline - monotonic_now(), 0);
       timeout = std::chrono::milliseconds(wait);
     }

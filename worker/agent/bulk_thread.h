@@ -20,7 +20,8 @@ std::string reachable_endpoint(const std::string& control, const std::string& bu
 
 class BulkThread {
  public:
-  using Command = std::variant<PrepareFiles, StoreFiles, ReleaseFiles, UseBulkEndpoint>;
+  using Command =
+      std::variant<PrepareFiles, StoreFiles, JudgeFailure, ReleaseFiles, UseBulkEndpoint>;
 
   // The context must outlive this object.
   BulkThread(TransportContext& context, FileService service, std::string control_endpoint);

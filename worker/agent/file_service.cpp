@@ -9,6 +9,7 @@
 
 #include "common/sha256.h"
 #include "common/text.h"
+#include "worker/agent/disk_room.h"
 
 namespace prefgrid {
 namespace {
@@ -30,7 +31,13 @@ Result<std::uint64_t> output_size(const fs::path& file, const std::string& name)
 
 }  // namespace
 
-void FileService::prepare(PrepareFiles command, MonotonicMs) {
+FileService::FileService(ArtifactCache cache, JobFolders folders, RoomProbe room)
+    : cache_(std::move(cache)), folders_(std::move(folders)), room_(std::move(room)) {
+  if (!room_) room_ = [folder = cache_.folder() / "partial"] { return room_in(folder); };
+}
+
+void FileService::prepare(PrepareFiles command, MonotonicMs now) {
+  now_ = now;
   Job& job = jobs_[command.ticket];
   job.inputs = std::move(command.inputs);
   look_for_inputs(command.ticket);
@@ -97,53 +104,112 @@ void FileService::finish_inputs(Ticket ticket) {
   cache_.shrink(in_use());
 }
 
-void FileService::store(StoreFiles command, MonotonicMs) {
-  Job& job = jobs_[command.ticket];
-  job.storing = Storing{std::move(command.result), {}};
-  const auto taken = take_outputs(command.ticket, command.output_dir, job.storing->result);
-  if (!taken) return fail(command.ticket, taken.error());
+void FileService::store(StoreFiles command, MonotonicMs now) {
+  now_ = now;
+  Storing storing;
+  storing.output_dir = std::move(command.output_dir);
+  storing.result = std::move(command.result);
+  jobs_[command.ticket].storing = std::move(storing);
+  go_on_storing(command.ticket);
+}
+
+void FileService::go_on_storing(Ticket ticket) {
+  const auto taken = take_outputs(ticket);
+  if (!taken && taken.error().code == ErrorCode::out_of_space) {
+    stalled_.insert(ticket);
+    return lose_room(taken.error().message);
+  }
+  if (!taken) return fail(ticket, taken.error());
+  Job& job = jobs_.at(ticket);
   if (job.storing->uploads.empty()) {
-    reports_.emplace_back(FilesStored{command.ticket, std::move(job.storing->result)});
+    reports_.emplace_back(FilesStored{ticket, std::move(job.storing->result)});
     job.storing.reset();
   }
   cache_.shrink(in_use());
 }
 
-// Digests every artefact, moves it into the cache, and inlines it or asks for its upload.
-Result<void> FileService::take_outputs(Ticket ticket, const std::string& output_dir,
-                                       JobResult& result) {
+// From where it was when the disk had no more room.
+Result<void> FileService::take_outputs(Ticket ticket) {
+  Storing& storing = *jobs_.at(ticket).storing;
+  std::vector<ArtifactRef>& artifacts = storing.result.artifacts;
   std::set<std::string> names;
-  std::size_t inline_bytes = 0;
-  for (ArtifactRef& artifact : result.artifacts) {
+  for (const ArtifactRef& artifact : artifacts) {
     if (!is_safe_artifact_name(artifact.name) || !names.insert(artifact.name).second) {
       return invalid_input("the job names an artefact " + quoted(artifact.name) +
                            ": names are relative paths, each once");
     }
-    const fs::path file = fs::path(output_dir) / artifact.name;
-    PREFGRID_ASSIGN(artifact.size, output_size(file, artifact.name));
-    artifact.inline_data.reset();
-    if (artifact.size <= limits::inline_artifact_bytes &&
-        inline_bytes + artifact.size <= limits::result_inline_bytes) {
-      PREFGRID_ASSIGN(std::string content, read_file(file, limits::inline_artifact_bytes));
-      artifact.size = content.size();
-      artifact.digest = digest_of(content);
-      artifact.inline_data = std::move(content);
-      inline_bytes += artifact.size;
-    } else {
-      PREFGRID_ASSIGN(artifact.digest, digest_of_file(file));
-    }
-    PREFGRID_TRY(cache_.adopt(file, artifact.digest, artifact.size));
-    if (artifact.inline_data) continue;
-    jobs_.at(ticket).storing->uploads.insert(artifact.digest);
-    Wanted& wanted = uploads_wanted_[artifact.digest];
-    if (wanted.waiting.empty()) upload_queue_.push_back(artifact.digest);
-    wanted.waiting.insert(ticket);
-    wanted.size = artifact.size;
+  }
+  for (; storing.taken < artifacts.size(); ++storing.taken) {
+    PREFGRID_TRY(take_output(ticket, artifacts[storing.taken]));
   }
   return {};
 }
 
+// Digests it, moves it into the cache, and inlines it or asks for its upload.
+Result<void> FileService::take_output(Ticket ticket, ArtifactRef& artifact) {
+  Storing& storing = *jobs_.at(ticket).storing;
+  const fs::path file = fs::path(storing.output_dir) / artifact.name;
+  PREFGRID_ASSIGN(artifact.size, output_size(file, artifact.name));
+  artifact.inline_data.reset();
+  if (artifact.size <= limits::inline_artifact_bytes &&
+      storing.inline_bytes + artifact.size <= limits::result_inline_bytes) {
+    PREFGRID_ASSIGN(std::string content, read_file(file, limits::inline_artifact_bytes));
+    artifact.size = content.size();
+    artifact.digest = digest_of(content);
+    artifact.inline_data = std::move(content);
+  } else {
+    PREFGRID_ASSIGN(artifact.digest, digest_of_file(file));
+  }
+  PREFGRID_TRY(cache_.adopt(file, artifact.digest, artifact.size));
+  if (artifact.inline_data) {
+    storing.inline_bytes += artifact.size;
+    return {};
+  }
+  storing.uploads.insert(artifact.digest);
+  Wanted& wanted = uploads_wanted_[artifact.digest];
+  if (wanted.waiting.empty()) upload_queue_.push_back(artifact.digest);
+  wanted.waiting.insert(ticket);
+  wanted.size = artifact.size;
+  return {};
+}
+
+void FileService::judge(const JudgeFailure& command, MonotonicMs now) {
+  now_ = now;
+  const std::uint64_t room = room_();
+  const bool no_room =
+      room < limits::least_room_bytes || (command.says_no_room && room < limits::ample_room_bytes);
+  if (no_room) lose_room("a job found no room");
+  reports_.emplace_back(FailureJudged{command.ticket, no_room});
+}
+
+void FileService::lose_room(const std::string& reason) {
+  if (next_look_) return;
+  const bool soon = found_room_ && now_ - *found_room_ < limits::room_lasts_ms;
+  patience_ms_ = soon ? std::min(2 * patience_ms_, limits::room_max_ms) : limits::room_first_ms;
+  next_look_ = now_ + patience_ms_;
+  cache_.give_way(in_use());
+  reports_.emplace_back(
+      RoomLost{"the disk of " + cache_.folder().string() + " is full (" + reason + ")"});
+}
+
+void FileService::look_for_room(MonotonicMs now) {
+  now_ = now;
+  if (!next_look_ || now - *next_look_ < 0) return;
+  if (room_() < limits::least_room_bytes) {
+    next_look_ = now + limits::room_first_ms;
+    return;
+  }
+  next_look_.reset();
+  found_room_ = now;
+  reports_.emplace_back(RoomFound{});
+  for (const Ticket ticket : std::exchange(stalled_, {})) {
+    const auto job = jobs_.find(ticket);
+    if (job != jobs_.end() && job->second.storing) go_on_storing(ticket);
+  }
+}
+
 void FileService::fail(Ticket ticket, Error error) {
+  if (error.code == ErrorCode::out_of_space) lose_room(error.message);
   release(ReleaseFiles{ticket, ""});
   reports_.emplace_back(FilesFailed{ticket, std::move(error)});
 }
@@ -173,6 +239,7 @@ void FileService::release(const ReleaseFiles& command) {
 }
 
 void FileService::on_bulk(const BulkMessage& message, MonotonicMs now) {
+  now_ = now;
   if (const auto* chunk = std::get_if<BulkChunk>(&message)) on_chunk(*chunk, now);
   if (const auto* ack = std::get_if<BulkPutAck>(&message)) on_ack(*ack, now);
 }
@@ -268,6 +335,7 @@ void FileService::start_transfers() {
 }
 
 std::vector<BulkMessage> FileService::outgoing(MonotonicMs now) {
+  now_ = now;
   start_transfers();
   std::vector<BulkMessage> messages;
   for (auto& [digest, download] : downloads_) {
@@ -297,6 +365,7 @@ std::optional<MonotonicMs> FileService::next_deadline() const {
   };
   for (const auto& [digest, download] : downloads_) consider(download.due());
   for (const auto& [digest, upload] : uploads_) consider(upload.due());
+  if (next_look_) consider(*next_look_);
   return next;
 }
 

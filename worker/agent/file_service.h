@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -33,29 +34,47 @@ struct FilesFailed {
   Ticket ticket{};
   Error error;
 };
-using FileReport = std::variant<FilesPrepared, FilesStored, FilesFailed>;
+struct FailureJudged {
+  Ticket ticket{};
+  bool no_room = false;
+};
+struct RoomLost {
+  std::string reason;  // one line for a person
+};
+struct RoomFound {};
+using FileReport =
+    std::variant<FilesPrepared, FilesStored, FilesFailed, FailureJudged, RoomLost, RoomFound>;
+
+// Free bytes where the jobs write (disk_room.h); tests put their own.
+using RoomProbe = std::function<std::uint64_t()>;
 
 class FileService {
  public:
-  FileService(ArtifactCache cache, JobFolders folders)
-      : cache_(std::move(cache)), folders_(std::move(folders)) {}
+  FileService(ArtifactCache cache, JobFolders folders, RoomProbe room = nullptr);
 
   std::string output_root() const { return folders_.output_root().string(); }
 
   void prepare(PrepareFiles command, MonotonicMs now);
   void store(StoreFiles command, MonotonicMs now);
+  void judge(const JudgeFailure& command, MonotonicMs now);
   void release(const ReleaseFiles& command);
 
   void on_bulk(const BulkMessage& message, MonotonicMs now);
   void hurry();  // the coordinator is there (again): ask for what is under way at once
 
   std::vector<BulkMessage> outgoing(MonotonicMs now);  // call until empty, then at next_deadline()
+  // While the disk is full: looks at it when that is due; outputs that found no room wait here.
+  void look_for_room(MonotonicMs now);
   std::vector<FileReport> take_reports();
   std::optional<MonotonicMs> next_deadline() const;
+  std::optional<MonotonicMs> next_look() const { return next_look_; }
 
  private:
   struct Storing {
+    std::string output_dir;
     JobResult result;
+    std::size_t taken = 0;             // artefacts in the cache
+    std::size_t inline_bytes = 0;      // of these
     std::set<ArtifactDigest> uploads;  // not yet stored
   };
   struct Job {
@@ -73,7 +92,10 @@ class FileService {
   void look_for_inputs(Ticket ticket);
   Result<bool> have(const ArtifactRef& artifact);
   void finish_inputs(Ticket ticket);
-  Result<void> take_outputs(Ticket ticket, const std::string& output_dir, JobResult& result);
+  void go_on_storing(Ticket ticket);
+  Result<void> take_outputs(Ticket ticket);
+  Result<void> take_output(Ticket ticket, ArtifactRef& artifact);
+  void lose_room(const std::string& reason);
   void fail(Ticket ticket, Error error);
   void on_chunk(const BulkChunk& chunk, MonotonicMs now);
   void on_ack(const BulkPutAck& ack, MonotonicMs now);
@@ -92,6 +114,13 @@ class FileService {
   std::map<ArtifactDigest, Download> downloads_;  // under way, at most transfers_at_once
   std::map<ArtifactDigest, Upload> uploads_;
   std::vector<FileReport> reports_;
+
+  RoomProbe room_;
+  MonotonicMs now_{};                     // of the call under way
+  std::optional<MonotonicMs> next_look_;  // while the disk is full
+  std::int64_t patience_ms_ = limits::room_first_ms;
+  std::optional<MonotonicMs> found_room_;  // last
+  std::set<Ticket> stalled_;               // outputs that wait for room
 };
 
 }  // namespace prefgrid

@@ -24,10 +24,12 @@ std::string id_text(const InputRef& id) {
 Result<void> link_file(const fs::path& object, const fs::path& target) {
   std::error_code problem;
   fs::create_directories(target.parent_path(), problem);
+  if (problem) return os_error(problem.value(), "cannot make " + target.parent_path().string());
   if (::link(object.c_str(), target.c_str()) == 0) return {};
-  const int number = errno;
+  int number = errno;
   if (number == EPERM || number == EMLINK || number == EXDEV || number == ENOSYS) {
     if (::symlink(object.c_str(), target.c_str()) == 0) return {};
+    if (errno == ENOSPC || errno == EDQUOT) number = errno;
   }
   return os_error(number, "cannot link " + object.string() + " to " + target.string());
 }
@@ -70,7 +72,7 @@ Result<JobFolders> JobFolders::make(const fs::path& cache_folder) {
   std::error_code problem;
   fs::create_directories(folders.folder_ / "in", problem);
   if (!problem) fs::create_directories(folders.output_root(), problem);
-  if (problem) return Error{ErrorCode::io, "cannot make folders in " + name};
+  if (problem) return os_error(problem.value(), "cannot make folders in " + name);
   return folders;
 }
 
@@ -99,6 +101,7 @@ Result<LocalInput> JobFolders::acquire(const ResolvedInput& input,
   fs::remove_all(path, problem);
   const bool is_folder = std::holds_alternative<JobKey>(input.id);
   if (is_folder) fs::create_directories(path, problem);
+  if (problem) return os_error(problem.value(), "cannot make " + path.string());
   for (std::size_t i = 0; i < files.size(); ++i) {
     const fs::path target = is_folder ? path / input.artifacts[i].name : path;
     if (const auto linked = link_file(files[i], target); !linked) {

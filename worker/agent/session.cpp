@@ -60,6 +60,7 @@ WorkerHello Session::hello() const {
   hello.kinds = abilities_->kinds;
   hello.profile = abilities_->profile;
   hello.software_version = config_.software_version;
+  hello.waits_for = waits_for_;
   for (const auto& [ticket, task] : tasks_) hello.held.push_back(task.lease.id);
   return hello;
 }
@@ -67,14 +68,6 @@ WorkerHello Session::hello() const {
 void Session::say_hello(MonotonicMs now, std::int64_t retry_ms, bool second) {
   connection_ = Greeting{now, retry_ms, false, second};
   emit(SendControl{hello()});
-}
-
-// A hello for no kind of job: nothing more is leased here, and its answer says that everything
-// sent before it has arrived.
-void Session::say_farewell() {
-  WorkerHello farewell = hello();
-  farewell.kinds.clear();
-  emit(SendControl{std::move(farewell)});
 }
 
 AgentEffects Session::on_message(Message message, MonotonicMs now) {
@@ -85,12 +78,15 @@ AgentEffects Session::on_message(Message message, MonotonicMs now) {
     on_refused(*refused);
   } else if (auto* leases = std::get_if<Leases>(&message)) {
     if (auto* greeting = std::get_if<Greeting>(&connection_)) greeting->leases_arrived = true;
-    if (auto* stop = std::get_if<Stopping>(&connection_)) stop->leases_arrived = true;
     for (Lease& lease : leases->leases) on_lease(std::move(lease));
+    if (welcomed() && !waits_for_.empty()) send_beat();  // it has not heard
   } else if (auto* settled = std::get_if<Settled>(&message)) {
     on_settled(settled->lease);
   } else if (auto* cancel = std::get_if<CancelLease>(&message)) {
     on_cancel(cancel->lease);
+  } else if (std::holds_alternative<Goodbye>(message)) {
+    if (auto* stop = std::get_if<Stopping>(&connection_)) stop->answered = true;
+    exit_if_done();
   }  // the rest is not for agents; a heartbeat has said all by arriving
   start_jobs();
   return take_effects();
@@ -103,9 +99,6 @@ AgentEffects Session::on_damaged_frame(const Error& error, MonotonicMs) {
 }
 
 void Session::on_welcome(const Welcome& welcome, MonotonicMs now) {
-  if (auto* stop = std::get_if<Stopping>(&connection_)) {
-    return on_farewell_answer(*stop);
-  }
   const auto* greeting = std::get_if<Greeting>(&connection_);
   if (!greeting) return;  // the answer to an earlier copy of the hello
   const bool again = greeting->leases_arrived && !greeting->second;
@@ -129,13 +122,9 @@ void Session::on_welcome(const Welcome& welcome, MonotonicMs now) {
   if (again) say_hello(now, 2 * welcomed.heartbeat_ms, true);
 }
 
-// The first answer may be followed by leases that were on their way: they are handed back, and a
-// second farewell makes sure that this has arrived, too.
-void Session::on_farewell_answer(Stopping& stop) {
-  stop.answers += 1;
-  const bool again = stop.answers == 1 || std::exchange(stop.leases_arrived, false);
-  if (again) return say_farewell();
-  if (tasks_.empty()) exit_with(AgentExit::asked, "stopped");
+void Session::exit_if_done() {
+  const auto* stop = std::get_if<Stopping>(&connection_);
+  if (stop && stop->answered && tasks_.empty()) exit_with(AgentExit::asked, "stopped");
 }
 
 void Session::on_refused(const Refused& refused) {
@@ -149,7 +138,8 @@ void Session::on_lease(Lease lease) {
   if (const auto held = by_job_.find(id.job); held != by_job_.end()) {
     return adopt(held->second, id.attempt);
   }
-  if (stopping() || !kinds_.contains(kind) || tasks_.size() >= limits::held_leases) {
+  if (stopping() || !waits_for_.empty() || !kinds_.contains(kind) ||
+      tasks_.size() >= limits::held_leases) {
     return send(LeaseReturned{id});
   }
   const Ticket ticket{next_ticket_++};
@@ -199,8 +189,7 @@ void Session::on_settled(const LeaseId& lease) {
   // Nothing was reported for it yet: the coordinator knows the outcome from elsewhere.
   if (task) stop_task(ticket);
   while (!resends_.empty() && !tasks_.contains(resends_.front().second)) resends_.pop_front();
-  const auto* stop = std::get_if<Stopping>(&connection_);
-  if (stop && stop->answers > 1 && tasks_.empty()) exit_with(AgentExit::asked, "stopped");
+  exit_if_done();
 }
 
 void Session::on_cancel(const LeaseId& lease) {
@@ -208,6 +197,11 @@ void Session::on_cancel(const LeaseId& lease) {
   if (!find(lease, &ticket)) return;
   stop_task(ticket);
   send(LeaseReturned{lease});
+}
+
+void Session::send_beat() {
+  if (waits_for_.empty()) return send(Heartbeat{});
+  send(WorkerWaits{waits_for_});
 }
 
 AgentEffects Session::on_send_failed(MonotonicMs now) {
@@ -225,7 +219,7 @@ AgentEffects Session::on_tick(MonotonicMs now) {
       say_hello(now, limits::silent_heartbeats * beat, false);
     } else if (now - welcomed->last_beat >= beat) {
       welcomed->last_beat = now;
-      send(Heartbeat{});
+      send_beat();
     }
   } else if (const auto* greeting = std::get_if<Greeting>(&connection_)) {
     if (now - greeting->sent >= greeting->retry_ms) {
@@ -280,10 +274,16 @@ std::optional<MonotonicMs> Session::next_deadline() const {
 AgentEffects Session::shutdown(MonotonicMs now) {
   if (stopping()) return take_effects();
   const bool known = abilities_.has_value();
-  connection_ = Stopping{now + limits::farewell_ms, 0, false};
+  const bool heard = welcomed();
+  connection_ = Stopping{now + (heard ? limits::farewell_ms : limits::farewell_unheard_ms), false};
   std::vector<Ticket> unfinished;
   for (const auto& [ticket, task] : tasks_) {
-    if (!std::holds_alternative<Unsettled>(task.state)) unfinished.push_back(ticket);
+    const auto* unsettled = std::get_if<Unsettled>(&task.state);
+    if (!unsettled) {
+      unfinished.push_back(ticket);
+    } else if (!heard) {
+      send(unsettled->message);  // the coordinator may be back, and its welcome on the way
+    }
   }
   for (const Ticket ticket : unfinished) {
     const LeaseId lease = tasks_.at(ticket).lease.id;
@@ -297,7 +297,8 @@ AgentEffects Session::shutdown(MonotonicMs now) {
     emit(KillExecutor{SlotId{i}});
   }
   if (known) {
-    say_farewell();
+    // Voids what is on its way here, too: no second round is needed.
+    send(Goodbye{});
   } else {
     exit_with(AgentExit::asked, "stopped");
   }

@@ -51,6 +51,10 @@ struct StoreFiles {  // answered by files_stored or files_failed
   std::string output_dir;
   JobResult result;
 };
+struct JudgeFailure {  // is it for want of room on the disk? Answered by failure_judged
+  Ticket ticket{};
+  bool says_no_room = false;  // the executor itself does
+};
 struct ReleaseFiles {  // also ends whatever is under way for the ticket
   Ticket ticket{};
   std::string output_dir;
@@ -70,7 +74,7 @@ struct ExitAgent {
   std::string message;  // one line for a person
 };
 using AgentEffect =
-    std::variant<SendControl, UseBulkEndpoint, PrepareFiles, StoreFiles, ReleaseFiles,
+    std::variant<SendControl, UseBulkEndpoint, PrepareFiles, StoreFiles, JudgeFailure, ReleaseFiles,
                  StartExecutor, KillExecutor, RunOnExecutor, ExitAgent>;
 using AgentEffects = std::vector<AgentEffect>;
 
@@ -105,12 +109,18 @@ class Session {
   AgentEffects executor_progress(SlotId slot, Progress progress);
   AgentEffects executor_finished(SlotId slot, ExecutorFinished finished, std::string log,
                                  MonotonicMs now);
-  AgentEffects executor_failed(SlotId slot, FailureMessage failure, MonotonicMs now);
+  AgentEffects executor_failed(SlotId slot, FailureMessage failure);
   AgentEffects executor_died(SlotId slot, ExecutorDeath death, MonotonicMs now);
 
   AgentEffects files_prepared(Ticket ticket, std::vector<LocalInput> inputs);
   AgentEffects files_stored(Ticket ticket, JobResult result, MonotonicMs now);
   AgentEffects files_failed(Ticket ticket, const Error& error, MonotonicMs now);
+  AgentEffects failure_judged(Ticket ticket, bool no_room, MonotonicMs now);
+
+  // The disk of the job folders is full: what has not begun is handed back uncharged and nothing
+  // is begun, what runs goes on. `reason`: one line for a person.
+  AgentEffects room_lost(std::string reason);
+  AgentEffects room_found();
 
   AgentEffects shutdown(MonotonicMs now);  // SIGTERM: hand everything back
 
@@ -136,8 +146,7 @@ class Session {
   };
   struct Stopping {
     MonotonicMs deadline{};
-    int answers = 0;              // welcomes since the first farewell
-    bool leases_arrived = false;  // since the last hello: they were handed back
+    bool answered = false;  // the coordinator knows
   };
   struct Exited {};
   using Connection = std::variant<Unready, Greeting, Welcomed, Stopping, Exited>;
@@ -150,6 +159,9 @@ class Session {
   struct Running {
     SlotId slot{};
   };
+  struct Judging {
+    JobFailure failure;
+  };
   struct Storing {
     std::string log;
   };
@@ -161,7 +173,7 @@ class Session {
     Lease lease;
     std::string output_dir;
     bool has_files = false;  // the file service knows its ticket
-    std::variant<Preparing, Pending, Running, Storing, Unsettled> state;
+    std::variant<Preparing, Pending, Running, Judging, Storing, Unsettled> state;
   };
 
   // An executor.
@@ -185,13 +197,12 @@ class Session {
   void emit(AgentEffect effect) { effects_.push_back(std::move(effect)); }
   void send(Message message);
   void say_hello(MonotonicMs now, std::int64_t retry_ms, bool second);
-  void say_farewell();
   WorkerHello hello() const;
   void exit_with(AgentExit code, std::string message);
   bool stopping() const;
 
   void on_welcome(const Welcome& welcome, MonotonicMs now);
-  void on_farewell_answer(Stopping& stop);
+  void exit_if_done();
   void on_refused(const Refused& refused);
   void on_lease(Lease lease);
   void adopt(Ticket ticket, Attempt attempt);
@@ -201,6 +212,9 @@ class Session {
   Task* find(const LeaseId& lease, Ticket* ticket);
   Slot& slot(SlotId id);
   void stop_task(Ticket ticket);  // forgets it; kills its executor if it runs
+  void hand_back(Ticket ticket);  // uncharged
+  void judge(Ticket ticket, JobFailure failure);
+  void send_beat();
   void settle_with(Ticket ticket, Message message, MonotonicMs now);  // result or failure
   void fail(Ticket ticket, JobFailure failure, MonotonicMs now);
   void release(Ticket ticket, Task& task);
@@ -222,6 +236,7 @@ class Session {
   std::size_t unsettled_ = 0;
   std::size_t unsettled_bytes_ = 0;
   std::uint64_t next_ticket_ = 1;
+  std::string waits_for_;  // "": takes leases
   AgentEffects effects_;
 };
 

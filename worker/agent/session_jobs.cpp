@@ -97,12 +97,12 @@ AgentEffects Session::executor_finished(SlotId id, ExecutorFinished finished, st
   return take_effects();
 }
 
-AgentEffects Session::executor_failed(SlotId id, FailureMessage failure, MonotonicMs now) {
+AgentEffects Session::executor_failed(SlotId id, FailureMessage failure) {
   const auto* busy = std::get_if<Busy>(&slot(id).state);
   if (!busy || busy->told != failure.lease) return take_effects();
   const Ticket ticket = busy->ticket;
   slot(id).state = Idle{};
-  fail(ticket, std::move(failure.failure), now);
+  judge(ticket, std::move(failure.failure));
   start_jobs();
   return take_effects();
 }
@@ -117,7 +117,7 @@ AgentEffects Session::executor_died(SlotId id, ExecutorDeath death, MonotonicMs 
   if (const auto* busy = std::get_if<Busy>(&place.state)) {
     const Ticket ticket = busy->ticket;
     place.state = Starting{};
-    fail(ticket, failure_of(death), now);
+    judge(ticket, failure_of(death));
     emit(StartExecutor{id});
   } else if (std::holds_alternative<Starting>(place.state)) {
     restart_later(place, id, death, now);
@@ -184,10 +184,63 @@ AgentEffects Session::files_failed(Ticket ticket, const Error& error, MonotonicM
   if (!std::holds_alternative<Preparing>(state) && !std::holds_alternative<Storing>(state)) {
     return take_effects();
   }
+  if (error.code == ErrorCode::out_of_space) {
+    hand_back(ticket);
+    return take_effects();
+  }
   JobFailure failure;
   failure.message = error.message;
   fail(ticket, std::move(failure), now);
   return take_effects();
+}
+
+// A disk that fills up makes jobs fail in any way, by a clear word or by a crash: the file service
+// knows whether it did, and keeps what the job has left until it is asked to release it.
+void Session::judge(Ticket ticket, JobFailure failure) {
+  const bool says_no_room = failure.failure_class == FailureClass::no_space;
+  if (says_no_room) failure.failure_class = FailureClass::error;
+  tasks_.at(ticket).state = Judging{std::move(failure)};
+  emit(JudgeFailure{ticket, says_no_room});
+}
+
+AgentEffects Session::failure_judged(Ticket ticket, bool no_room, MonotonicMs now) {
+  const auto task = tasks_.find(ticket);
+  if (task == tasks_.end()) return take_effects();
+  auto* judging = std::get_if<Judging>(&task->second.state);
+  if (!judging) return take_effects();
+  if (no_room) {
+    hand_back(ticket);
+  } else {
+    fail(ticket, std::move(judging->failure), now);
+  }
+  return take_effects();
+}
+
+AgentEffects Session::room_lost(std::string reason) {
+  waits_for_ = std::move(reason);
+  std::vector<Ticket> not_begun;
+  for (const auto& [ticket, task] : tasks_) {
+    const bool begun = !std::holds_alternative<Preparing>(task.state) &&
+                       !std::holds_alternative<Pending>(task.state);
+    if (!begun) not_begun.push_back(ticket);
+  }
+  for (const Ticket ticket : not_begun) hand_back(ticket);
+  if (welcomed()) send_beat();
+  return take_effects();
+}
+
+AgentEffects Session::room_found() {
+  waits_for_.clear();
+  if (welcomed()) send_beat();
+  return take_effects();
+}
+
+void Session::hand_back(Ticket ticket) {
+  Task& task = tasks_.at(ticket);
+  const LeaseId lease = task.lease.id;
+  task.has_files = true;
+  stop_task(ticket);
+  send(LeaseReturned{lease});
 }
 
 void Session::fail(Ticket ticket, JobFailure failure, MonotonicMs now) {

@@ -13,6 +13,7 @@
 #include <new>
 #include <utility>
 
+#include "common/files.h"
 #include "common/pipe_frames.h"
 
 namespace prefgrid {
@@ -31,15 +32,19 @@ FailureMessage failed(const LeaseId& lease, FailureClass failure_class, std::str
   return failure;
 }
 
+FailureClass class_of(ErrorCode code) {
+  if (code == ErrorCode::out_of_memory) return FailureClass::out_of_memory;
+  if (code == ErrorCode::out_of_space) return FailureClass::no_space;
+  return FailureClass::error;
+}
+
 ExecutorMessage outcome_of(const RunJob& job, const JobHandler& handler,
                            const ProgressReport& report) {
   try {
     Result<JobResult> result = handler(job, report);
     if (result) return ExecutorFinished{job.lease, *std::move(result)};
     const Error& error = result.error();
-    const bool memory = error.code == ErrorCode::out_of_space;
-    return failed(job.lease, memory ? FailureClass::out_of_memory : FailureClass::error,
-                  error.message);
+    return failed(job.lease, class_of(error.code), error.message);
   } catch (const std::bad_alloc&) {
     return failed(job.lease, FailureClass::out_of_memory,
                   "memory ran out in a job of kind " + job.spec.kind);
@@ -132,7 +137,7 @@ Result<void> make_output_dir(const std::string& path) {
   std::error_code problem;
   std::filesystem::remove_all(path, problem);
   if (!problem) std::filesystem::create_directories(path, problem);
-  if (problem) return Error{ErrorCode::io, "cannot make " + path + ": " + problem.message()};
+  if (problem) return os_error(problem.value(), "cannot make " + path);
   return {};
 }
 

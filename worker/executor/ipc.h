@@ -52,7 +52,7 @@ class ExecutorChannel {
 
 using ProgressReport = std::function<void(std::uint64_t step, std::uint64_t total_steps,
                                           std::optional<double> loss_nats)>;
-// Errors are the job's failure; ErrorCode::out_of_space means that memory ran out.
+// Errors are the job's failure; out_of_memory and out_of_space have classes of their own.
 using JobHandler = std::function<Result<JobResult>(const RunJob&, const ProgressReport&)>;
 
 // Says ready, then runs jobs until told to stop. Exceptions of the handler are failures of the job:

@@ -12,9 +12,9 @@ namespace prefgrid {
 namespace {
 
 Error out_of_memory(const JobSpec& spec) {
-  return {ErrorCode::out_of_space, spec.kind +
-                                       ": out of memory; use a smaller model, batch or k, or "
-                                       "fewer executors on this machine"};
+  return {ErrorCode::out_of_memory, spec.kind +
+                                        ": out of memory; use a smaller model, batch or k, or "
+                                        "fewer executors on this machine"};
 }
 
 // torch says so in words only.

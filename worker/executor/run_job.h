@@ -35,7 +35,7 @@ class JobRunner {
   ~JobRunner();
 
   // Metrics, curve, artefacts (name only: the caller digests the files) and duration. Errors are
-  // the job's own failure; exceptions of torch end here. Out of memory: ErrorCode::out_of_space.
+  // the job's own failure; exceptions of torch end here. Out of memory: ErrorCode::out_of_memory.
   Result<JobResult> run(const JobContext& job);
 
  private:

@@ -183,7 +183,7 @@ Result<TensorMap> load_safetensors(const std::filesystem::path& file) {
   try {
     return read_mapping(mapping, name);
   } catch (const c10::Error& error) {  // out of memory
-    return Error{ErrorCode::out_of_space, name + ": " + error.what_without_backtrace()};
+    return Error{ErrorCode::out_of_memory, name + ": " + error.what_without_backtrace()};
   }
 }
 

@@ -110,7 +110,7 @@ Result<Transformer> Transformer::load(const std::filesystem::path& folder) {
     }
     return model;
   } catch (const c10::Error& error) {
-    return Error{ErrorCode::out_of_space,
+    return Error{ErrorCode::out_of_memory,
                  file.string() + ": " + std::string(error.what_without_backtrace())};
   }
 }

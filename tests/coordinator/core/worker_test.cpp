@@ -173,4 +173,70 @@ TEST_CASE("a drained worker finishes what it has and gets nothing new") {
   CHECK(driver.counts().running > 0);
 }
 
+TEST_CASE("a worker that says goodbye is gone at once, and nothing that it held is charged") {
+  CoreDriver driver;
+  driver.submit(PlanBuilder().jobs("train", 6));
+  driver.connect("leaving", {"train"}, 2);
+  REQUIRE(driver.counts().running > 2);
+  const Effects gone = driver.from("leaving", Goodbye{});
+  CHECK(messages_to<Goodbye>(gone, "leaving").size() == 1);
+  CHECK(events_of<history::WorkerLeft>(gone) == 1);
+  CHECK(driver.core().workers().empty());
+  CHECK(driver.counts().ready == 6);
+  CHECK(driver.core().counters().failures_charged == 0);
+  // Said twice, or by a stranger: answered, so that it need not wait.
+  CHECK(messages_to<Goodbye>(driver.from("leaving", Goodbye{}), "leaving").size() == 1);
+  // The same name joins again without being refused.
+  driver.connect("leaving", {"train"}, 2);
+  CHECK(driver.core().workers().size() == 1);
+}
+
+TEST_CASE("a result sent before the goodbye is taken, and one that comes after it, too") {
+  CoreDriver driver;
+  driver.submit(PlanBuilder().jobs("train", 2));
+  driver.connect("w", {"train"}, 2);
+  driver.result("w", driver.lease("train:0"));
+  driver.from("w", Goodbye{});
+  CHECK(driver.state("train:0") == "done");
+  driver.result("w", driver.lease("train:1"));
+  CHECK(driver.state("train:1") == "done");
+}
+
+TEST_CASE("a worker that waits for room gets no lease until it beats again, and then at once") {
+  CoreDriver driver;
+  driver.submit(PlanBuilder().jobs("train", 3));
+  driver.connect("w", {"train"});
+  driver.from("w", WorkerWaits{"full"});
+  for (const char* job : {"train:0", "train:1", "train:2"}) {
+    driver.from("w", LeaseReturned{driver.lease(job)});
+  }
+  REQUIRE(driver.counts().ready == 3);
+  const Effects waits = driver.from("w", WorkerWaits{"the disk of /cache is full"});
+  CHECK(messages_to<Heartbeat>(waits, "w").size() == 1);
+  REQUIRE(driver.core().workers().size() == 1);
+  CHECK(driver.core().workers()[0].waits_for == "the disk of /cache is full");
+  for (int i = 0; i < 60; ++i) {
+    CHECK(leases_to(driver.advance(1'000), "w").empty());
+    CHECK(leases_to(driver.from("w", WorkerWaits{"the disk of /cache is full"}), "w").empty());
+  }
+  CHECK(driver.core().why_waiting(key_of("train:0")).find("room on their disks") !=
+        std::string::npos);
+  const Effects again = driver.from("w", Heartbeat{});
+  CHECK(!leases_to(again, "w").empty());  // what it handed back does not mean that it leaves
+  CHECK(driver.core().workers()[0].waits_for.empty());
+  CHECK(driver.core().counters().failures_charged == 0);
+}
+
+TEST_CASE("a worker that comes back waiting gets nothing") {
+  CoreDriver driver;
+  driver.submit(PlanBuilder().jobs("train", 3));
+  WorkerHello hello = CoreDriver::hello("w", {"train"});
+  hello.waits_for = "full";
+  CHECK(leases_to(driver.from("w", hello), "w").empty());
+  hello.waits_for.clear();
+  CHECK(!leases_to(driver.from("w", hello), "w").empty());
+  // A stranger's word about its disk is not answered: it is to say hello.
+  CHECK(messages_to<Heartbeat>(driver.from("x", WorkerWaits{"full"}), "x").empty());
+}
+
 }  // namespace prefgrid

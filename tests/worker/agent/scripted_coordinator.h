@@ -102,11 +102,6 @@ class ScriptedCoordinator {
   std::function<bool(const BulkPut&)> accept_put = [](const BulkPut&) { return true; };
 
  private:
-  // On a busy machine the agent may think us silent. (A hello for no kinds is a farewell.)
-  static bool is_hello_again(const Message& message) {
-    const auto* hello = std::get_if<WorkerHello>(&message);
-    return hello != nullptr && !hello->kinds.empty();
-  }
   bool pump() {
     bool busy = false;
     while (auto frame = control_->try_receive()) {
@@ -116,7 +111,8 @@ class ScriptedCoordinator {
       peer = frame->peer;
       if (std::holds_alternative<Heartbeat>(*message)) {
         if (welcomed_) control_->try_send(peer, encode(Message(Heartbeat{})));
-      } else if (welcomed_ && is_hello_again(*message)) {
+      } else if (welcomed_ && std::holds_alternative<WorkerHello>(*message)) {
+        // On a busy machine the agent may think us silent.
         control_->try_send(peer, encode(Message(Welcome{"test", bulk_endpoint(), 100, {}})));
       } else {
         inbox.push_back(*std::move(message));

@@ -79,6 +79,12 @@ class Bench {
     now = now + ms;
     take(session_.on_tick(now));
   }
+  // As the file service does: says of each failure whether the disk is to blame.
+  void judge_all(bool no_room = false) {
+    for (const JudgeFailure& judge : all<JudgeFailure>()) {
+      take(session_.failure_judged(judge.ticket, no_room, now));
+    }
+  }
   void finish(std::uint32_t slot, const LeaseId& id, JobResult result = {}) {
     take(session_.executor_finished(SlotId{slot}, {id, std::move(result)}, "log", now));
   }

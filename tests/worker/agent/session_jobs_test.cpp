@@ -29,6 +29,8 @@ TEST_CASE("a crash is that job's failure; the executor starts again and its queu
   bench.receive_leases({lease(1), lease(2)});
   bench.effects.clear();
   bench.take(bench.session_.executor_died(SlotId{0}, {11, 0, "last words", ""}, bench.now));
+  CHECK(bench.sent<FailureMessage>().empty());  // not before the disk was looked at
+  bench.judge_all();
   const auto failures = bench.sent<FailureMessage>();
   REQUIRE(failures.size() == 1);
   CHECK(failures[0].lease == lease_id(1));
@@ -45,6 +47,7 @@ TEST_CASE("an executor killed from outside probably ran out of memory") {
   Bench bench = Bench().joined();
   bench.receive_leases({lease(1)});
   bench.take(bench.session_.executor_died(SlotId{0}, {9, 0, "", ""}, bench.now));
+  bench.judge_all();
   const auto failures = bench.sent<FailureMessage>();
   REQUIRE(failures.size() == 1);
   CHECK(failures[0].failure.failure_class == FailureClass::out_of_memory);
@@ -170,6 +173,82 @@ TEST_CASE("finished results are bounded: no job starts until the coordinator tak
   CHECK(bench.all<RunOnExecutor>().size() == 1);
 }
 
+TEST_CASE("on a full disk what has not begun is handed back, what runs goes on, nothing begins") {
+  Bench bench = Bench().joined();
+  bench.receive_leases({lease(1), lease(2), lease_with_input(3)});
+  const auto prepares = bench.all<PrepareFiles>();
+  REQUIRE(prepares.size() == 1);
+  bench.effects.clear();
+  bench.take(bench.session_.room_lost("the disk of /cache is full"));
+  const auto returned = bench.sent<LeaseReturned>();
+  REQUIRE(returned.size() == 2);
+  CHECK(returned[0].lease == lease_id(2));
+  CHECK(returned[1].lease == lease_id(3));
+  CHECK(bench.all<KillExecutor>().empty());
+  const auto waits = bench.sent<WorkerWaits>();
+  REQUIRE(waits.size() == 1);
+  CHECK(waits[0].reason == "the disk of /cache is full");
+  // Too late, both.
+  bench.take(bench.session_.files_prepared(prepares[0].ticket, {}));
+  bench.take(bench.session_.files_failed(prepares[0].ticket, {ErrorCode::out_of_space, "full"},
+                                         bench.now));
+  CHECK(bench.sent<FailureMessage>().empty());
+
+  bench.receive_leases({lease(4)});  // it had not heard
+  CHECK(bench.sent<LeaseReturned>().size() == 1);
+  CHECK(bench.sent<WorkerWaits>().size() == 1);
+  bench.receive(Heartbeat{});
+  bench.pass(1'000);
+  CHECK(bench.sent<WorkerWaits>().size() == 1);  // in a heartbeat's stead
+  CHECK(bench.sent<Heartbeat>().empty());
+  CHECK(bench.all<ReleaseFiles>().size() == 2);
+
+  SUBCASE("what runs may end well") {
+    bench.finish(0, lease_id(1));
+    CHECK(bench.sent<ResultMessage>().size() == 1);
+  }
+  SUBCASE("or fail for want of room, which is nobody's fault") {
+    FailureMessage failure{lease_id(1), {}};
+    SUBCASE("as it says itself") {
+      failure.failure.failure_class = FailureClass::no_space;
+    }
+    SUBCASE("or by any other words") {}
+    bench.take(bench.session_.executor_failed(SlotId{0}, failure));
+    bench.judge_all(true);
+    CHECK(bench.sent<LeaseReturned>().size() == 1);
+    CHECK(bench.sent<FailureMessage>().empty());
+    CHECK(bench.all<ReleaseFiles>().size() == 1);
+  }
+  bench.take(bench.session_.room_found());
+  CHECK(bench.sent<Heartbeat>().size() == 1);
+  bench.receive_leases({lease(5)});
+  CHECK(bench.sent<LeaseReturned>().empty());
+}
+
+TEST_CASE("a job that found no room on a disk with plenty is charged: its outputs are too large") {
+  Bench bench = Bench().joined();
+  bench.receive_leases({lease(1)});
+  FailureMessage failure{lease_id(1), {}};
+  failure.failure.failure_class = FailureClass::no_space;
+  bench.take(bench.session_.executor_failed(SlotId{0}, failure));
+  const auto judges = bench.all<JudgeFailure>();
+  REQUIRE(judges.size() == 1);
+  CHECK(judges[0].says_no_room);
+  bench.take(bench.session_.failure_judged(judges[0].ticket, false, bench.now));
+  const auto failures = bench.sent<FailureMessage>();
+  REQUIRE(failures.size() == 1);
+  CHECK(failures[0].failure.failure_class == FailureClass::error);
+}
+
+TEST_CASE("a worker that waits for room says so in its hello") {
+  Bench bench = Bench().joined();
+  bench.take(bench.session_.room_lost("full"));
+  bench.pass(3'000);
+  const auto hellos = bench.sent<WorkerHello>();
+  REQUIRE(hellos.size() == 1);
+  CHECK(hellos[0].waits_for == "full");
+}
+
 // Every message in any order, many times: the invariants hold after each, and when the chaos ends
 // each leased job has been reported or handed back.
 TEST_CASE("any order of events keeps the invariants, and no job is lost or runs twice") {
@@ -195,6 +274,7 @@ TEST_CASE("any order of events keeps the invariants, and no job is lost or runs 
     }
     for (auto& prepare : bench.all<PrepareFiles>()) preparing.push_back(prepare.ticket);
     for (auto& store : bench.all<StoreFiles>()) storing.push_back(std::move(store));
+    if (random.below(2) == 0) bench.judge_all(random.below(3) == 0);
     REQUIRE(bench.all<ExitAgent>().empty());
   };
   const auto settle_all = [&] {
@@ -215,7 +295,7 @@ TEST_CASE("any order of events keeps the invariants, and no job is lost or runs 
   for (int step = 0; step < 4'000; ++step) {
     const int job = static_cast<int>(random.below(40));
     const auto attempt = static_cast<Attempt>(1 + random.below(3));
-    switch (random.below(10)) {
+    switch (random.below(12)) {
       case 0:
         bench.receive_leases({lease(job, random.below(3), attempt)});
         break;
@@ -254,9 +334,16 @@ TEST_CASE("any order of events keeps the invariants, and no job is lost or runs 
         bench.receive(Welcome{"0.1", "tcp://:1", 1'000, {lease_id(job, attempt)}});
         settle_all();
         break;
+      case 10:
+        bench.take(bench.session_.room_lost("no room"));
+        break;
+      case 11:
+        bench.take(bench.session_.room_found());
+        break;
     }
     absorb();
   }
+  bench.take(bench.session_.room_found());
   for (int round = 0; round < 200 && bench.session_.tasks() > 0; ++round) {
     for (const Ticket ticket : std::exchange(preparing, {})) {
       bench.take(bench.session_.files_prepared(ticket, {}));
@@ -269,6 +356,7 @@ TEST_CASE("any order of events keeps the invariants, and no job is lost or runs 
       end_one(false);
       absorb();
     }
+    bench.judge_all();
     bench.receive(Welcome{"0.1", "tcp://:1", 1'000, {}});
     bench.receive(Heartbeat{});
     bench.pass(limits::resend_ms);

@@ -210,7 +210,7 @@ TEST_CASE("a cancelled lease stops, wherever it is") {
   }
 }
 
-TEST_CASE("shutdown hands leases back, keeps asking for results to be settled, then exits 0") {
+TEST_CASE("shutdown hands leases back, says goodbye, waits for results to be settled, exits 0") {
   Bench bench = bench_of(2).joined();
   bench.receive_leases({lease(1), lease(2), lease(3)});
   bench.finish(0, lease_id(1));
@@ -222,29 +222,42 @@ TEST_CASE("shutdown hands leases back, keeps asking for results to be settled, t
   REQUIRE(returned.size() == 2);
   CHECK(returned[0].lease == lease_id(2));
   CHECK(returned[1].lease == lease_id(3));
-  const auto hellos = bench.sent<WorkerHello>();
-  REQUIRE(hellos.size() == 1);
-  CHECK(hellos[0].kinds.empty());
-  CHECK(hellos[0].held == std::vector<LeaseId>{lease_id(1)});
-
-  bench.receive(Welcome{"0.1", "", 1'000, {}});
-  CHECK(bench.sent<WorkerHello>().size() == 1);
-  bench.receive_leases({lease(4)});  // it crossed the first farewell
-  CHECK(bench.sent<LeaseReturned>().size() == 1);
-  bench.receive(Welcome{"0.1", "", 1'000, {}});
-  CHECK(bench.sent<WorkerHello>().size() == 1);
-  bench.receive(Welcome{"0.1", "", 1'000, {}});
-  CHECK(bench.sent<WorkerHello>().empty());
+  REQUIRE(!bench.effects.empty());
+  const auto* last = std::get_if<SendControl>(&bench.effects.back());
+  CHECK((last != nullptr && std::holds_alternative<Goodbye>(last->message)));
+  bench.receive_leases({lease(4)});  // it crossed the goodbye
+  CHECK(bench.all<RunOnExecutor>().empty());
   CHECK(bench.all<ExitAgent>().empty());
-  SUBCASE("when the last result is settled") {
+  SUBCASE("when the last result is settled, before the answer") {
+    bench.receive(Settled{lease_id(1)});
+    CHECK(bench.all<ExitAgent>().empty());
+    bench.receive(Goodbye{});
+  }
+  SUBCASE("or after it") {
+    bench.receive(Goodbye{});
+    CHECK(bench.all<ExitAgent>().empty());
     bench.receive(Settled{lease_id(1)});
   }
   SUBCASE("or when nobody settles it in time") {
+    bench.receive(Goodbye{});
     bench.pass(limits::farewell_ms);
   }
   const auto exits = bench.all<ExitAgent>();
   REQUIRE(exits.size() == 1);
   CHECK(exits[0].code == AgentExit::asked);
+}
+
+TEST_CASE("where nobody answers anyhow, shutdown does not wait long, but says what it has") {
+  Bench bench = Bench().joined();
+  bench.receive_leases({lease(1)});
+  bench.finish(0, lease_id(1));
+  bench.pass(3'000);  // silence
+  bench.effects.clear();
+  bench.take(bench.session_.shutdown(bench.now));
+  CHECK(bench.sent<ResultMessage>().size() == 1);
+  CHECK(bench.sent<Goodbye>().size() == 1);
+  bench.pass(limits::farewell_unheard_ms);
+  CHECK(bench.all<ExitAgent>().size() == 1);
 }
 
 TEST_CASE("a refusal ends the agent with the coordinator's reason") {
