@@ -37,7 +37,7 @@ constexpr const char* footer =
     "    1  something went wrong after the start\n"
     "    2  refused: nothing was started, nothing written\n"
     "    3  finished, but some cells failed or are missing\n"
-    "    5  interrupted while the disk was full\n"
+    "    5  interrupted while the disk was full, or no room for the tables\n"
     "  130  interrupted: run the same command again to go on\n"
     "  141  standard output was closed early\n";
 

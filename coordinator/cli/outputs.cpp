@@ -6,6 +6,7 @@
 
 #include "common/files.h"
 #include "coordinator/cli/value_json.h"
+#include "coordinator/cli/verb.h"
 #include "coordinator/report/render.h"
 
 namespace prefgrid {
@@ -50,6 +51,16 @@ Result<void> write_outputs(const Outputs& outputs, const fs::path& folder) {
   PREFGRID_TRY(write_file_atomic(folder / "results.csv", to_csv(outputs.table)));
   return write_file_atomic(folder / "report.html",
                            to_html(outputs.table, {PREFGRID_VERSION, outputs.spec_text}));
+}
+
+int report_unwritten(const Error& error) {
+  if (error.code != ErrorCode::out_of_space) {
+    report_error(error);
+    return exit_failed;
+  }
+  report_error({error.code, error.message + "; make room and run the same command again: the "
+                                            "results are in the store"});
+  return exit_disk_full;
 }
 
 }  // namespace prefgrid

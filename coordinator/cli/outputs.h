@@ -24,5 +24,7 @@ Result<void> check_output_folder(const std::filesystem::path& folder);
 
 // Writes DIR/results.csv and DIR/report.html, each whole or not at all; makes DIR.
 Result<void> write_outputs(const Outputs& outputs, const std::filesystem::path& folder);
+// Of its error: says it, returns the exit code. The results stay in the store.
+int report_unwritten(const Error& error);
 
 }  // namespace prefgrid

@@ -30,7 +30,7 @@ int print_results(const ResultsOptions& options, Output& out) {
   if (!outputs) return report_error(outputs.error());
   if (!options.out.empty()) {
     if (auto written = write_outputs(*outputs, options.out); !written) {
-      return report_error(written.error());
+      return report_unwritten(written.error());
     }
   }
   out.print(options.json  ? to_json(outputs->table)

@@ -100,8 +100,7 @@ int finish(Client& client, const RunOptions& options, const Submission& submissi
   const auto outputs = outputs_from_value(*answer);
   if (!outputs) return report_error(outputs.error());
   if (auto written = write_outputs(*outputs, folder); !written) {
-    report_error(written.error());
-    return exit_failed;
+    return report_unwritten(written.error());
   }
   const bool complete = outputs->table.missing.empty();
   if (options.json) {

@@ -17,7 +17,7 @@ enum ExitCode : int {
   exit_failed = 1,         // something went wrong after the start; stderr says what
   exit_refused = 2,        // bad input: nothing was started, nothing written
   exit_incomplete = 3,     // finished, but some cells failed or are missing
-  exit_disk_full = 5,      // interrupted while the disk was full
+  exit_disk_full = 5,      // interrupted while the disk was full, or no room for the tables
   exit_interrupted = 130,  // Ctrl-C or SIGTERM: run the same command again to go on
   exit_reader_gone = 141   // standard output was closed early (`| head`)
 };
