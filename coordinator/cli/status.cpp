@@ -47,11 +47,13 @@ std::string experiment_text(const Value& experiment) {
 
 std::string worker_text(const Value& worker) {
   const bool connected = field_or<bool>(worker, "connected", false);
-  return fmt::format("  {} on {}: {} executors, {} leases{}{}\n", text_field(worker, "name"),
+  const std::string waits_for = text_field(worker, "waits_for");
+  return fmt::format("  {} on {}: {} executors, {} leases{}{}{}\n", text_field(worker, "name"),
                      text_field(worker, "host"), integer_field(worker, "executors"),
                      integer_field(worker, "leases"),
                      field_or<bool>(worker, "draining", false) ? ", draining" : "",
-                     connected ? "" : ", not connected");
+                     connected ? "" : ", not connected",
+                     waits_for.empty() ? "" : "; it waits: " + waits_for);
 }
 
 std::string status_text(const Value& answer) {
