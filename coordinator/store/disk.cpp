@@ -37,7 +37,10 @@ Result<std::uint64_t> free_bytes(const std::filesystem::path& folder) {
 }
 
 Result<void> check_room_to_start(const std::filesystem::path& folder) {
-  PREFGRID_ASSIGN(const std::uint64_t free, free_bytes(nearest_existing(folder)));
+  PREFGRID_ASSIGN(std::uint64_t free, free_bytes(nearest_existing(folder)));
+  std::error_code missing;
+  const auto ballast = std::filesystem::file_size(folder / ballast_name, missing);
+  if (!missing) free += ballast;  // a store that is there holds a part of it already
   if (free >= limits::free_bytes_to_start) return {};
   return Error{ErrorCode::out_of_space, "the disk of " + folder.string() + " has " +
                                             mebibytes(free) + " free; a store needs " +

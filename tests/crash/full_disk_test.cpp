@@ -64,6 +64,14 @@ TEST_CASE("scenario: the disk is almost full at the start; the refusal says how 
   CHECK(!std::filesystem::exists(disk.store()));
 }
 
+TEST_CASE("scenario: a store stops on a small disk; its ballast counts when it opens again") {
+  const SmallDisk disk;
+  if (!disk.mounted()) return;
+  { REQUIRE(Store::open(disk.store()).ok()); }
+  disk.fill(limits::free_bytes_to_start - (16 << 20));
+  CHECK(Store::open(disk.store()).ok());
+}
+
 TEST_CASE(
     "scenario: the disk fills up while batches are written and gets room again; all are there "
     "once") {
