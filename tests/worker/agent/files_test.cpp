@@ -16,7 +16,6 @@
 #include "tests/support/seed.h"
 #include "tests/support/temp_dir.h"
 #include "worker/agent/bulk_thread.h"
-#include "worker/agent/disk_room.h"
 #include "worker/agent/executor_process.h"
 #include "worker/agent/file_service.h"
 #include "worker/agent/log_ring.h"
@@ -76,110 +75,6 @@ TEST_CASE("over its cap the cache loses what was used least recently, never what
   CHECK_FALSE(cache.find(digests[1], 1'000).has_value());
   CHECK(cache.find(digests[2], 1'000).has_value());
   CHECK(cache.find(digests[3], 1'000).has_value());
-}
-
-// A service whose disk has as much room as the test says.
-struct RoomyService {
-  std::uint64_t room = 1ull << 40;
-  TempDir folder;
-  FileService service{open_cache(folder), *JobFolders::make(folder.path() / "cache"),
-                      [this] { return room; }};
-  MonotonicMs now{1'000'000};
-
-  template <class T>
-  std::vector<T> reports() {
-    std::vector<T> found;
-    for (FileReport& report : service.take_reports()) {
-      if (auto* wanted = std::get_if<T>(&report)) found.push_back(std::move(*wanted));
-    }
-    return found;
-  }
-  bool no_room(bool says_no_room) {
-    service.judge({Ticket{1}, says_no_room}, now);
-    const auto judged = reports<FailureJudged>();
-    REQUIRE(judged.size() == 1);
-    return judged[0].no_room;
-  }
-};
-
-TEST_CASE("a failure is for want of room where little is left, or where it says so and not ample") {
-  RoomyService disk;
-  CHECK_FALSE(disk.no_room(false));
-  CHECK_FALSE(disk.no_room(true));
-  CHECK_FALSE(disk.service.next_look());
-  SUBCASE("ample") {
-    disk.room = limits::ample_room_bytes;
-  }
-  SUBCASE("some") {
-    disk.room = limits::least_room_bytes;
-    CHECK_FALSE(disk.no_room(false));
-    CHECK(disk.no_room(true));
-    return;
-  }
-  SUBCASE("little") {
-    disk.room = limits::least_room_bytes - 1;
-    CHECK(disk.no_room(false));
-    CHECK(disk.no_room(true));
-    return;
-  }
-  CHECK_FALSE(disk.no_room(false));
-  CHECK_FALSE(disk.no_room(true));
-}
-
-TEST_CASE("a full disk is looked at every second; lost again soon, it is trusted later and later") {
-  RoomyService disk;
-  std::int64_t waited = 0;
-  for (int round = 0; round < 10; ++round) {
-    disk.room = 0;
-    disk.service.judge({Ticket{1}, false}, disk.now);
-    REQUIRE(disk.service.next_look().has_value());
-    CHECK(*disk.service.next_look() - disk.now >= waited);
-    waited = *disk.service.next_look() - disk.now;
-    CHECK(waited <= limits::room_max_ms);
-    CHECK(disk.reports<RoomLost>().size() == 1);
-    disk.service.judge({Ticket{1}, false}, disk.now);
-    CHECK(disk.reports<RoomLost>().empty());  // said once
-
-    disk.now = *disk.service.next_look();
-    disk.service.look_for_room(disk.now);
-    CHECK(disk.reports<RoomFound>().empty());
-    CHECK(disk.service.next_deadline() == disk.now + limits::room_first_ms);
-    disk.room = limits::least_room_bytes;
-    disk.service.look_for_room(disk.now);  // before its time: does not look
-    CHECK(disk.reports<RoomFound>().empty());
-    disk.now = disk.now + limits::room_first_ms;
-    disk.service.look_for_room(disk.now);
-    CHECK(disk.reports<RoomFound>().size() == 1);
-    CHECK_FALSE(disk.service.next_look());
-  }
-  CHECK(waited == limits::room_max_ms);
-  disk.now = disk.now + limits::room_lasts_ms;
-  disk.room = 0;
-  disk.service.judge({Ticket{1}, false}, disk.now);
-  CHECK(*disk.service.next_look() - disk.now == limits::room_first_ms);
-}
-
-TEST_CASE("on a full disk the cache gives way, but not what a job uses") {
-  RoomyService disk;
-  ArtifactCache cache = open_cache(disk.folder);
-  const auto unused = cache.insert("nobody's", digest_of("nobody's"));
-  REQUIRE(unused.ok());
-  ArtifactRef used = artifact("", "in use");
-  used.inline_data = "in use";
-  disk.service.prepare({Ticket{7}, {{"dataset", used.digest, {used}}}}, disk.now);
-  REQUIRE(disk.reports<FilesPrepared>().size() == 1);
-  disk.room = 0;
-  disk.service.judge({Ticket{1}, false}, disk.now);
-  CHECK_FALSE(fs::exists(*unused));
-  CHECK(fs::exists(cache.object_path(used.digest)));
-}
-
-TEST_CASE("the room of a folder is that of its disk, and the probe leaves nothing behind") {
-  TempDir folder;
-  const auto space = fs::space(folder.path());
-  CHECK(room_in(folder.path()) > space.available / 2);
-  CHECK(fs::is_empty(folder.path()));
-  CHECK(room_in(folder.path() / "nowhere") > limits::ample_room_bytes);  // cannot be asked
 }
 
 TEST_CASE("artefact names that leave the folder are refused") {
