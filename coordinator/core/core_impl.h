@@ -1,6 +1,7 @@
 // The inside of Core, split over files by subject: peers.cpp (hello, liveness), results.cpp (what
 // becomes of an attempt), experiments.cpp (submit, cancel, retry, restore), assign.cpp (the
-// scheduler), explain.cpp (questions), invariants.cpp.
+// scheduler), alone.cpp (jobs that share a worker with nobody), explain.cpp (questions),
+// invariants.cpp.
 #pragma once
 
 #include <map>

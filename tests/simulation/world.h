@@ -1,7 +1,7 @@
 // A deterministic cluster: one seed draws the jobs, the network's delays, losses, repetitions and
 // reordering, the deaths of workers and of the coordinator (at any point of its loop), hung
-// processes and foolish messages. Safety is checked at every step; then the faults stop and
-// everything must come to its end.
+// processes, full disks and foolish messages. Safety is checked at every step; then the faults stop
+// and everything must come to its end.
 #pragma once
 
 #include <cstdint>
