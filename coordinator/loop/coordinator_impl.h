@@ -88,7 +88,7 @@ struct Coordinator::Impl {
 
   // requests.cpp
   bool knows(ExperimentId id) const;
-  bool disk_full() const;
+  bool waits_for_room() const;
   Views views(const PeerId* peer) const;
   void take_request(PeerId peer, Request request);
   void answer_now(const PeerId& peer, const Request& request);

@@ -57,8 +57,9 @@ bool Coordinator::Impl::knows(ExperimentId id) const {
                      [id](const ExperimentRecord& record) { return record.id == id; });
 }
 
-// The disk of the store, or of a worker beside it, which mostly is the same one.
-bool Coordinator::Impl::disk_full() const {
+// The disk of the store, or of a worker beside it, which mostly is the same one: what keeps a `run`
+// from going on.
+bool Coordinator::Impl::waits_for_room() const {
   if (paused || store->out_of_space()) return true;
   const std::vector<WorkerView> workers = core.workers();
   return std::any_of(workers.begin(), workers.end(), [](const WorkerView& worker) {
@@ -68,7 +69,7 @@ bool Coordinator::Impl::disk_full() const {
 }
 
 Views Coordinator::Impl::views(const PeerId* peer) const {
-  LoopFacts facts{true, disk_full(), "", bad_frames};
+  LoopFacts facts{true, paused || store->out_of_space(), "", bad_frames};
   if (peer != nullptr) {
     facts.bulk_endpoint = without_wildcard(bulk->endpoints()[sockets.endpoint_of(*peer)]);
   }
@@ -211,7 +212,7 @@ void Coordinator::Impl::push_to_watchers(MonotonicMs now) {
     const bool finished = !core.knows(watcher.experiment) || core.finished(watcher.experiment);
     Value value = ValueMap{{"experiment", progress_value(experiment, views(nullptr))},
                            {"workers", static_cast<std::int64_t>(core.workers().size())},
-                           {"disk_full", views(nullptr).loop.disk_full}};
+                           {"disk_full", waits_for_room()}};
     watcher.last_sent = now;
     watcher.changed = false;
     // One that does not take it is gone, or asks again when it has heard nothing for a while.

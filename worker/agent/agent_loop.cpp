@@ -47,6 +47,7 @@ class AgentLoop {
   Session session_;
   bool sent_ = false;  // since the last look at the control socket
   bool was_welcomed_ = false;
+  bool stopping_ = false;
   std::optional<ExitAgent> exit_;
 };
 
@@ -159,7 +160,7 @@ void AgentLoop::note_connection() {
   was_welcomed_ = session_.welcomed();
   if (was_welcomed_) {
     spdlog::info("joined the coordinator at {} as {}", options_.control_endpoint, options_.name);
-  } else if (!exit_) {
+  } else if (!exit_ && !stopping_) {
     spdlog::info("no word from the coordinator at {}; the jobs go on", options_.control_endpoint);
   }
 }
@@ -185,6 +186,7 @@ void AgentLoop::wait(bool busy) {
       char record[128];  // one signalfd_siginfo
       if (::read(options_.signal_descriptor, record, sizeof record) > 0) {
         spdlog::info("asked to stop: handing the leases back");
+        stopping_ = true;
         apply(session_.shutdown(monotonic_now()));
       }
     }
