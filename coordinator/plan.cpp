@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "common/check.h"
@@ -19,7 +20,7 @@ constexpr std::array<const char*, 7> stage_order = {
 constexpr std::size_t most_jobs = 10'000'000;
 constexpr std::string_view adapt_prefix = "adapt_";  // fields that only a new user's fit reads
 
-using Index = std::uint32_t;
+using Index = PlannedJobs::Index;
 using Seed = std::optional<std::uint64_t>;
 
 std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {  // splitmix64's finaliser over both
@@ -40,9 +41,10 @@ struct Reward {
 
 // A per-user job but for its user, whose `adapt` job is known by a slot of the user's own.
 struct Shape {
-  PlannedJob job;
+  PlannedJob job;                    // its spec becomes each user's in turn, to make the keys
   std::optional<std::size_t> makes;  // slot that this job fills
   std::optional<std::size_t> uses;   // slot whose job becomes the input `adapt`
+  PlannedJobs::ShapeId id = 0;       // among the plan's jobs, without a user
 };
 
 class Planner {
@@ -79,7 +81,9 @@ class Planner {
   void add_guided_shapes(const GridPoint& point, const Reward& reward, std::size_t policy,
                          bool seen, std::optional<std::size_t> slot,
                          std::vector<Shape>& shapes) const;
-  Result<void> add_user(const UserSummary& user, const std::vector<Shape>& shapes);
+  std::vector<Shape> registered(std::vector<Shape> shapes);
+  Result<void> add_user(const UserSummary& user, std::vector<Shape>& shapes);
+  Result<Index> add_job_of_user(Shape& shape, PlannedJobs::OfUser job);
 
   const ExperimentSpec& spec_;
   const ArtifactDigest& dataset_;
@@ -89,14 +93,6 @@ class Planner {
   std::vector<Index> slots_;  // of the user in hand
   Plan plan_;
 };
-
-bool same_place(const CellLabel& a, const CellLabel& b) {
-  const auto columns = [](const CellLabel& cell) {
-    return std::tie(cell.method, cell.config, cell.backbone, cell.policy, cell.decoding,
-                    cell.weight, cell.seed, cell.user, cell.user_group);
-  };
-  return columns(a) == columns(b);
-}
 
 // The fields that a job reads when no new user is fitted.
 ValueMap without_adapt_fields(const ValueMap& fields) {
@@ -131,7 +127,7 @@ PlannedJob Planner::job_of(const std::string& kind, const char* stage) const {
 }
 
 void Planner::set_input(PlannedJob& job, const std::string& name, Index index) const {
-  job.spec.inputs.emplace(name, plan_.jobs[index].key);
+  job.spec.inputs.emplace(name, plan_.jobs.key(index));
   if (std::find(job.dependencies.begin(), job.dependencies.end(), index) ==
       job.dependencies.end()) {
     job.dependencies.push_back(index);
@@ -144,13 +140,8 @@ Result<Index> Planner::add(PlannedJob job) {
   const auto [found, is_new] = index_.emplace(job.key, static_cast<Index>(plan_.jobs.size()));
   if (is_new) {
     plan_.jobs.push_back(std::move(job));
-    return found->second;
-  }
-  std::vector<CellLabel>& cells = plan_.jobs[found->second].cells;
-  for (CellLabel& cell : job.cells) {
-    const bool known = std::any_of(cells.begin(), cells.end(),
-                                   [&](const CellLabel& other) { return same_place(cell, other); });
-    if (!known) cells.push_back(std::move(cell));
+  } else {
+    plan_.jobs.add_cells(found->second, plan_.jobs.add_shape(std::move(job)));
   }
   return found->second;
 }
@@ -163,9 +154,9 @@ Result<Index> Planner::pretrain(std::size_t model) {
   label.method = "pretrain";
   label.policy = spec_.models[model].name;
   job.cells.push_back(std::move(label));
+  PREFGRID_ASSIGN(const JobKey key, job_key(job.spec));
+  job.affinity = std::hash<JobKey>()(key);
   PREFGRID_ASSIGN(const Index index, add(std::move(job)));
-  PlannedJob& added = plan_.jobs[index];
-  added.affinity = std::hash<JobKey>()(added.key);
   pretrained_[model] = index;
   return index;
 }
@@ -179,7 +170,7 @@ Result<Index> Planner::train_model(std::size_t model, const std::string& method,
   job.spec.seed = label.seed;
   set_evaluation(job, "max_prompt_tokens", "max_prompt_tokens");
   set_input(job, "model", base);
-  job.affinity = plan_.jobs[base].affinity;
+  job.affinity = plan_.jobs.affinity(base);
   job.cells.push_back(std::move(label));
   return add(std::move(job));
 }
@@ -188,7 +179,7 @@ Result<Index> Planner::embed_model(std::size_t model, Index backbone, const Cell
   PlannedJob job = job_of("embed.lm", "embed");
   set_evaluation(job, "max_prompt_tokens", "max_prompt_tokens");
   set_input(job, "backbone", backbone);
-  job.affinity = plan_.jobs[*pretrained_[model]].affinity;
+  job.affinity = plan_.jobs.affinity(*pretrained_[model]);
   CellLabel own;
   own.method = "embed";
   own.backbone = label.backbone;
@@ -213,7 +204,7 @@ Result<Index> Planner::train(const Reward& reward, Index features) {
   job.spec.parameters = without_adapt_fields(reward.fields);
   if (reward.method->train_reads_seed) job.spec.seed = reward.label.seed;
   set_input(job, "features", features);
-  job.affinity = plan_.jobs[features].affinity;
+  job.affinity = plan_.jobs.affinity(features);
   job.cells.push_back(reward.label);
   return add(std::move(job));
 }
@@ -260,7 +251,7 @@ Result<Reward> Planner::reward_of(const GridPoint& point) {
     }
   }
   if (reward.inputs.contains("features")) {
-    reward.affinity = std::hash<JobKey>()(plan_.jobs[reward.inputs.at("features")].key);
+    reward.affinity = std::hash<JobKey>()(plan_.jobs.key(reward.inputs.at("features")));
   }
   return reward;
 }
@@ -301,7 +292,7 @@ PlannedJob Planner::evaluation_job(const Reward& reward, const std::string& kind
 void Planner::set_policy(PlannedJob& job, const Reward& reward, std::size_t policy) const {
   const Index index = *pretrained_[policy];
   set_input(job, "policy", index);
-  job.affinity = mixed(plan_.jobs[index].affinity, reward.affinity);
+  job.affinity = mixed(plan_.jobs.affinity(index), reward.affinity);
   job.cells.front().policy = spec_.models[policy].name;
 }
 
@@ -344,7 +335,7 @@ void Planner::add_guided_shapes(const GridPoint& point, const Reward& reward, st
                                 bool seen, std::optional<std::size_t> slot,
                                 std::vector<Shape>& shapes) const {
   if (has_policy_accuracy(spec_, catalog_)) {
-    shapes.push_back({policy_job(reward, policy, seen), std::nullopt, slot});
+    shapes.push_back({policy_job(reward, policy, seen), std::nullopt, slot, 0});
   }
   if (!has_generation(spec_, catalog_)) return;
   for (const std::size_t d : point.decoders) {
@@ -355,7 +346,8 @@ void Planner::add_guided_shapes(const GridPoint& point, const Reward& reward, st
       seeds.assign(spec_.seeds.begin(), spec_.seeds.end());
     }
     for (const Seed& seed : seeds) {
-      shapes.push_back({generation_job(reward, policy, decoder, seed, seen), std::nullopt, slot});
+      shapes.push_back(
+          {generation_job(reward, policy, decoder, seed, seen), std::nullopt, slot, 0});
     }
   }
 }
@@ -369,11 +361,11 @@ std::vector<Shape> Planner::shapes_for(const std::vector<GridPoint>& points,
   for (std::size_t p = 0; p < points.size(); ++p) {
     if (rewards[p].method->has_adapt && !seen) {
       slots[p] = used++;
-      shapes.push_back({adapt_job(rewards[p]), slots[p], std::nullopt});
+      shapes.push_back({adapt_job(rewards[p]), slots[p], std::nullopt, 0});
     }
     if (rewards[p].method->has_reward) {
-      shapes.push_back(
-          {evaluation_job(rewards[p], "rm_accuracy", "rm_accuracy", seen), std::nullopt, slots[p]});
+      shapes.push_back({evaluation_job(rewards[p], "rm_accuracy", "rm_accuracy", seen),
+                        std::nullopt, slots[p], 0});
     }
   }
   for (const std::size_t policy : models_by_name(spec_)) {
@@ -387,15 +379,34 @@ std::vector<Shape> Planner::shapes_for(const std::vector<GridPoint>& points,
   return shapes;
 }
 
-Result<void> Planner::add_user(const UserSummary& user, const std::vector<Shape>& shapes) {
+std::vector<Shape> Planner::registered(std::vector<Shape> shapes) {
+  for (Shape& shape : shapes) shape.id = plan_.jobs.add_shape(shape.job);
+  return shapes;
+}
+
+Result<Index> Planner::add_job_of_user(Shape& shape, PlannedJobs::OfUser job) {
+  PREFGRID_ASSIGN(job.key, job_key(shape.job.spec));
+  const auto [found, is_new] = index_.emplace(job.key, static_cast<Index>(plan_.jobs.size()));
+  if (is_new) {
+    plan_.jobs.add(job);
+  } else {
+    plan_.jobs.add_cells(found->second, job.shape);
+  }
+  return found->second;
+}
+
+Result<void> Planner::add_user(const UserSummary& user, std::vector<Shape>& shapes) {
   const std::uint64_t hash = stable_hash(user.id);
-  for (const Shape& shape : shapes) {
-    PlannedJob job = shape.job;
-    job.spec.parameters.emplace("user", user.id);
-    job.cells.front().user = user.id;
-    job.affinity = mixed(job.affinity, hash);
-    if (shape.uses) set_input(job, "adapt", slots_[*shape.uses]);
-    PREFGRID_ASSIGN(const Index index, add(std::move(job)));
+  const PlannedJobs::UserId id = plan_.jobs.add_user(user.id);
+  for (Shape& shape : shapes) {
+    PlannedJobs::OfUser job{.shape = shape.id, .key = {}, .user = id, .adapt = {}};
+    job.affinity = mixed(shape.job.affinity, hash);
+    shape.job.spec.parameters["user"] = user.id;
+    if (shape.uses) {
+      job.adapt = slots_[*shape.uses];
+      shape.job.spec.inputs["adapt"] = plan_.jobs.key(*job.adapt);
+    }
+    PREFGRID_ASSIGN(const Index index, add_job_of_user(shape, job));
     if (!shape.makes) continue;
     if (slots_.size() <= *shape.makes) slots_.resize(*shape.makes + 1);
     slots_[*shape.makes] = index;
@@ -418,8 +429,8 @@ Result<Plan> Planner::make(const DatasetSummary& summary) {
     PREFGRID_ASSIGN(Reward reward, reward_of(point));
     rewards.push_back(std::move(reward));
   }
-  const std::vector<Shape> seen = shapes_for(points, rewards, true);
-  const std::vector<Shape> unseen = shapes_for(points, rewards, false);
+  std::vector<Shape> seen = registered(shapes_for(points, rewards, true));
+  std::vector<Shape> unseen = registered(shapes_for(points, rewards, false));
   std::size_t total = plan_.jobs.size();
   for (const UserSummary& user : usable.users) total += user.seen ? seen.size() : unseen.size();
   if (total > most_jobs) {
@@ -432,10 +443,10 @@ Result<Plan> Planner::make(const DatasetSummary& summary) {
   for (const UserSummary& user : usable.users) {
     PREFGRID_TRY(add_user(user, user.seen ? seen : unseen));
   }
+  std::unordered_set<std::string> present;
+  for (std::size_t i = 0; i < plan_.jobs.size(); ++i) present.insert(plan_.jobs.stage(i));
   for (const char* stage : stage_order) {
-    const bool present = std::any_of(plan_.jobs.begin(), plan_.jobs.end(),
-                                     [&](const PlannedJob& job) { return job.stage == stage; });
-    if (present) plan_.stages.emplace_back(stage);
+    if (present.contains(stage)) plan_.stages.emplace_back(stage);
   }
   return std::move(plan_);
 }

@@ -100,34 +100,34 @@ class Explainer {
   Explainer(const Plan& plan, std::span<const Plan> earlier,
             const std::function<Standing(const JobKey&)>& standing, const Catalog& catalog)
       : plan_(plan), catalog_(catalog), reasons_(plan.jobs.size()) {
-    std::unordered_set<JobKey> kept;
-    kept.reserve(plan.jobs.size());
+    index_.reserve(plan.jobs.size());
     for (std::size_t i = 0; i < plan.jobs.size(); ++i) {
-      kept.insert(plan.jobs[i].key);
-      index_.emplace(plan.jobs[i].key, i);
+      index_.emplace(plan.jobs.key(i), i);
     }
     for (const Plan& other : earlier) {
-      for (const PlannedJob& job : other.jobs) {
-        if (kept.contains(job.key)) {
-          known_.insert(job.key);
+      for (std::size_t i = 0; i < other.jobs.size(); ++i) {
+        const JobKey& key = other.jobs.key(i);
+        if (index_.contains(key)) {
+          known_.insert(key);
           continue;
         }
-        if (standing(job.key) != Standing::done) continue;
-        auto& here = replaced_[place_of(job)];
-        if (here.size() < candidates_per_place) here.push_back(&job);
+        if (standing(key) != Standing::done) continue;
+        auto& here = replaced_[place_of(other.jobs[i])];
+        if (here.size() < candidates_per_place) here.push_back({&other, i});
       }
     }
   }
 
   // Call in the plan's order: an input's reason is known before its readers ask. Empty: new.
   const std::string& explain(std::size_t job) {
-    const PlannedJob& planned = plan_.jobs[job];
-    if (known_.contains(planned.key)) return reasons_[job];  // planned before: nothing changed
+    // Nothing was replaced, or it was planned before: nothing changed.
+    if (replaced_.empty() || known_.contains(plan_.jobs.key(job))) return reasons_[job];
+    const PlannedJob planned = plan_.jobs[job];
     const auto found = replaced_.find(place_of(planned));
     if (found == replaced_.end()) return reasons_[job];
     std::optional<Changes> best;
-    for (const PlannedJob* candidate : found->second) {
-      Changes changes = compare(candidate->spec, planned.spec, catalog_);
+    for (const auto& [earlier, index] : found->second) {
+      Changes changes = compare(earlier->jobs[index].spec, planned.spec, catalog_);
       if (!best || changes.size() < best->size()) best = std::move(changes);
     }
     reasons_[job] = text_of(planned, *best);
@@ -165,7 +165,7 @@ class Explainer {
   std::vector<std::string> reasons_;  // by job of the plan
   std::unordered_map<JobKey, std::size_t> index_;
   std::unordered_set<JobKey> known_;  // of an earlier plan, finished or not
-  std::unordered_map<std::string, std::vector<const PlannedJob*>> replaced_;
+  std::unordered_map<std::string, std::vector<std::pair<const Plan*, std::size_t>>> replaced_;
 };
 
 std::size_t stage_index(const PlanDiff& diff, const std::string& stage) {
@@ -241,7 +241,7 @@ PlanDiff diff_plan(const Plan& plan, std::span<const Plan> earlier,
   const std::vector<Turn> turns = turns_of(plan, standing);
   std::vector<std::map<std::string, std::uint64_t>> reasons(plan.stages.size());
   for (std::size_t i = 0; i < plan.jobs.size(); ++i) {
-    const std::size_t stage = stage_index(diff, plan.jobs[i].stage);
+    const std::size_t stage = stage_index(diff, plan.jobs.stage(i));
     count(turns[i], diff.stages[stage], diff.left);
     // Reused jobs are asked too: a reader of theirs may run for their sake.
     const std::string& reason = explainer.explain(i);

@@ -93,11 +93,11 @@ Result<Value> jobs(const ValueMap& arguments, const Views& views) {
   std::size_t at = first;
   for (; at < plan->jobs.size() && at - first < most_jobs_seen; ++at) {
     if (static_cast<std::int64_t>(list.size()) >= most_jobs_listed) break;
-    const PlannedJob& job = plan->jobs[at];
-    if (!filter.stage.empty() && job.stage != filter.stage) continue;
-    if (!filter.user.empty() && !has_user(job, filter.user)) continue;
-    const auto view = views.core.job(job.key);
+    if (!filter.stage.empty() && plan->jobs.stage(at) != filter.stage) continue;
+    const auto view = views.core.job(plan->jobs.key(at));
     if (!view || (!filter.state.empty() && shown_state(view->state) != filter.state)) continue;
+    const PlannedJob job = plan->jobs[at];
+    if (!filter.user.empty() && !has_user(job, filter.user)) continue;
     list.push_back(job_value(job, *view, views));
   }
   ValueMap answer{{"jobs", std::move(list)}};

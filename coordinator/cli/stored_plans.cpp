@@ -52,9 +52,9 @@ Result<StoredPlans> ask_stored_plans(Questions& questions, const Plan& plan) {
   std::unordered_set<JobKey> asked;
   std::vector<JobKey> keys;
   const auto ask_about_plan = [&](const Plan& one) -> Result<void> {
-    for (const PlannedJob& job : one.jobs) {
-      if (!asked.insert(job.key).second) continue;
-      keys.push_back(job.key);
+    for (std::size_t i = 0; i < one.jobs.size(); ++i) {
+      if (!asked.insert(one.jobs.key(i)).second) continue;
+      keys.push_back(one.jobs.key(i));
       if (keys.size() < keys_per_question) continue;
       PREFGRID_TRY(ask_standings(questions, std::exchange(keys, {}), stored));
     }

@@ -63,7 +63,7 @@ void ExperimentBook::add(BookedExperiment experiment) {
   experiments_.insert_or_assign(id, std::move(experiment));
 }
 
-const PlannedJob& ExperimentBook::job(ExperimentId id, std::uint32_t plan_index) const {
+PlannedJob ExperimentBook::job(ExperimentId id, std::uint32_t plan_index) const {
   const BookedExperiment* const experiment = find(id);
   PREFGRID_CHECK(
       experiment != nullptr && experiment->plan && plan_index < experiment->plan->jobs.size(),
@@ -77,10 +77,11 @@ std::vector<BookedJob> ExperimentBook::jobs_by_prefix(std::string_view hex_prefi
   std::unordered_set<JobKey> seen;
   for (const auto& [id, experiment] : experiments_) {
     if (!experiment.plan) continue;
-    for (const PlannedJob& job : experiment.plan->jobs) {
+    const PlannedJobs& jobs = experiment.plan->jobs;
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
       if (found.size() >= limit) return found;
-      if (!job.key.hex().starts_with(hex_prefix) || !seen.insert(job.key).second) continue;
-      found.push_back({id, &job});
+      if (!jobs.key(i).hex().starts_with(hex_prefix) || !seen.insert(jobs.key(i)).second) continue;
+      found.push_back({id, std::make_shared<const PlannedJob>(jobs[i])});
     }
   }
   return found;

@@ -30,7 +30,7 @@ struct BookedExperiment {
 
 struct BookedJob {
   ExperimentId experiment{};
-  const PlannedJob* job = nullptr;
+  std::shared_ptr<const PlannedJob> job;
 };
 
 class ExperimentBook {
@@ -47,7 +47,7 @@ class ExperimentBook {
   void amend(const ExperimentRecord& record);
 
   // Precondition: the core was given this plan.
-  const PlannedJob& job(ExperimentId id, std::uint32_t plan_index) const;
+  PlannedJob job(ExperimentId id, std::uint32_t plan_index) const;
   // Jobs whose key starts so, over all experiments, each once; at most `limit`.
   std::vector<BookedJob> jobs_by_prefix(std::string_view hex_prefix, std::size_t limit) const;
 

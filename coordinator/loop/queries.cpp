@@ -97,7 +97,8 @@ Result<Value> executions(const ValueMap& arguments, const Views& views) {
   if (arguments.contains("experiment")) {
     PREFGRID_ASSIGN(const auto* const wanted, wanted_experiment(arguments, views));
     if (wanted->plan) {
-      for (const PlannedJob& job : wanted->plan->jobs) counts[job.key];
+      const PlannedJobs& planned = wanted->plan->jobs;
+      for (std::size_t i = 0; i < planned.size(); ++i) counts[planned.key(i)];
     }
   }
   const bool all = counts.empty();

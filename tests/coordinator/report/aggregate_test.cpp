@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-
 #include "tests/coordinator/report/tables.h"
 
 namespace prefgrid {
@@ -75,8 +73,11 @@ TEST_CASE("a cell whose users all failed keeps its rows, without a value") {
 
 TEST_CASE("a policy cell without any result has a row for each weight of the spec") {
   TinyGrid grid;
-  grid.add_missing("ann", cell_of("lore", "ann"), "policy_accuracy");
-  grid.plan.jobs[0].spec.parameters["weights"] = ValueList{Value(0.0), Value(2.0)};
+  PlannedJob job;
+  job.stage = "policy_accuracy";
+  job.spec.parameters["weights"] = ValueList{Value(0.0), Value(2.0)};
+  job.cells = {cell_of("lore", "ann")};
+  grid.plan.jobs.push_back(std::move(job));
   const ResultTable table = grid.table();
   CHECK(find_weight(table, "flip_rate", 0.0));
   CHECK(find_weight(table, "flip_rate", 2.0));
@@ -133,7 +134,10 @@ TEST_CASE("the order of the plan's jobs leaves no trace in the table") {
     grid.add(user, cell_of("lore", user), {metric("rm_accuracy", i % 7, 7)});
   }
   TinyGrid reversed = grid;
-  std::reverse(reversed.plan.jobs.begin(), reversed.plan.jobs.end());
+  reversed.plan.jobs = {};
+  for (std::size_t i = grid.plan.jobs.size(); i-- > 0;) {
+    reversed.plan.jobs.push_back(grid.plan.jobs[i]);
+  }
   const ResultTable a = grid.table(), b = reversed.table();
   REQUIRE(a.rows.size() == b.rows.size());
   for (std::size_t i = 0; i < a.rows.size(); ++i) {
