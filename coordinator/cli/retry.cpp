@@ -53,7 +53,12 @@ int retry(const ChangeOptions& options, Output& out) {
   }
   const JobTotals before = job_totals(changed->before);
   std::string text = changed->name + ": ";
-  if (before.failed == 0) {
+  const Value counts = field_or<ValueMap>(changed->before, "counts", {});
+  const std::int64_t resting = integer_field(counts, "retrying");
+  if (before.failed == 0 && resting > 0) {
+    text += fmt::format(
+        "no job has failed for good; {} that rested after a failure need not wait\n", resting);
+  } else if (before.failed == 0) {
     text += "no job has failed for good\n";
   } else {
     text += fmt::format("{} failed {} again", before.failed,
