@@ -77,31 +77,17 @@ std::string way_on(const Value& answer, const Target& target) {
                            : "`" + command + "` lets the failed ones run again, and then this one";
 }
 
-// One of the files that the job made, as it is.
-int print_artifact(Questions& questions, const Value& answer, const std::string& name,
-                   Output& out) {
-  const Value result = field_or<ValueMap>(answer, "result", {});
-  std::string known;
-  for (const Value& artifact : field_or<ValueList>(result, "artifacts", {})) {
-    known += (known.empty() ? "" : ", ") + text_field(artifact, "name");
-    if (text_field(artifact, "name") != name) continue;
-    const auto digest = ArtifactDigest::from_hex(text_field(artifact, "digest"));
-    if (!digest) return report_error({ErrorCode::internal, "the answer names no digest"});
-    const auto content = questions.artifact(*digest);
+int explain(const ExplainOptions& options, Output& out) {
+  auto questions = Questions::open(options.target);
+  if (!questions) return report_error(questions.error());
+  if (!options.artifact.empty()) {
+    const auto content = questions->artifact(options.job, options.artifact);
     if (!content) return report_error(content.error());
     out.print(*content);
     return exit_done;
   }
-  return report_error({ErrorCode::not_found, "the job has no artefact " + quoted(name) +
-                                                 "; it has: " + (known.empty() ? "none" : known)});
-}
-
-int explain(const ExplainOptions& options, Output& out) {
-  auto questions = Questions::open(options.target);
-  if (!questions) return report_error(questions.error());
   auto answer = questions->ask("explain", {{"job", options.job}});
   if (!answer) return report_error(answer.error());
-  if (!options.artifact.empty()) return print_artifact(*questions, *answer, options.artifact, out);
   ValueMap fields = answer->map();
   if (fields.contains("state")) fields["state"] = shown_state(text_field(*answer, "state"));
   const std::string next = way_on(fields, options.target);

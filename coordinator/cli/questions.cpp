@@ -4,8 +4,10 @@
 #include <cstdio>
 #include <utility>
 
+#include "common/base64.h"
 #include "common/limits.h"
 #include "coordinator/cli/cli_queries.h"
+#include "coordinator/cli/value_json.h"
 #include "coordinator/loop/endpoints.h"
 
 namespace prefgrid {
@@ -95,9 +97,17 @@ Result<Value> Questions::ask(const std::string& verb, const ValueMap& arguments)
   return answer(cli_queries(), verb, arguments, offline_->views());
 }
 
-Result<std::string> Questions::artifact(const ArtifactDigest& digest) {
-  if (client_) return client_->get_artifact(digest, limits::shown_artifact_bytes);
-  return offline_->views().store.artifact(digest, limits::shown_artifact_bytes);
+Result<std::string> Questions::artifact(const std::string& job, const std::string& name) {
+  PREFGRID_ASSIGN(const Value answer, ask("artifact", {{"job", job}, {"name", name}}));
+  if (answer.map().contains("content_base64")) {
+    auto content = from_base64(text_field(answer, "content_base64"));
+    if (!content) return Error{ErrorCode::internal, "the answer's content is not base64"};
+    return *std::move(content);
+  }
+  const auto digest = ArtifactDigest::from_hex(text_field(answer, "digest"));
+  if (!digest) return Error{ErrorCode::internal, "the answer names no digest"};
+  if (client_) return client_->get_artifact(*digest, limits::shown_artifact_bytes);
+  return offline_->views().store.artifact(*digest, limits::shown_artifact_bytes);
 }
 
 }  // namespace prefgrid

@@ -41,8 +41,9 @@ class Questions {
   static Result<Questions> open(const Target& target, const std::string& experiment = "",
                                 Access access = Access::read);
   Result<Value> ask(const std::string& verb, const ValueMap& arguments);
-  // The content of an artefact. Refuses more than limits::shown_artifact_bytes.
-  Result<std::string> artifact(const ArtifactDigest& digest);
+  // The content of one of the files that a job made. Refuses more than
+  // limits::shown_artifact_bytes.
+  Result<std::string> artifact(const std::string& job, const std::string& name);
   // Whether workers may be there to run what is asked for.
   bool live() const { return client_.has_value() && !embedded_; }
 

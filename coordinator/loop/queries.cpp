@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base64.h"
 #include "common/messages.h"
 #include "common/text.h"
 #include "coordinator/loop/query_values.h"
@@ -69,6 +70,23 @@ Result<Value> explain(const ValueMap& arguments, const Views& views) {
   for (const StoredEvent& event : events) history.push_back(event_value(event));
   answer["events"] = std::move(history);
   return Value(std::move(answer));
+}
+
+// One of the files that a job made: {digest, size}, and content_base64 where the result holds it.
+Result<Value> artifact(const ValueMap& arguments, const Views& views) {
+  PREFGRID_ASSIGN(const BookedJob wanted, wanted_job(arguments, views));
+  PREFGRID_ASSIGN(const std::string name, text_argument(arguments, "name"));
+  PREFGRID_ASSIGN(const auto stored, views.store.result(wanted.job->key));
+  std::string known;
+  for (const ArtifactRef& made : stored ? stored->result.artifacts : std::vector<ArtifactRef>{}) {
+    known += (known.empty() ? "" : ", ") + made.name;
+    if (made.name != name) continue;
+    ValueMap answer{{"digest", made.digest.hex()}, {"size", static_cast<std::int64_t>(made.size)}};
+    if (made.inline_data) answer["content_base64"] = to_base64(*made.inline_data);
+    return Value(std::move(answer));
+  }
+  return Error{ErrorCode::not_found, "the job has no artefact " + quoted(name) +
+                                         "; it has: " + (known.empty() ? "none" : known)};
 }
 
 Result<Value> events(const ValueMap& arguments, const Views& views) {
@@ -140,9 +158,10 @@ Result<Value> spec(const ValueMap& arguments, const Views& views) {
 }  // namespace
 
 QueryTable standard_queries() {
-  return {{"ping", ping},       {"status", status}, {"workers", workers},
-          {"explain", explain}, {"events", events}, {"executions", executions},
-          {"logs", logs},       {"spec", spec}};
+  return {
+      {"ping", ping},         {"status", status}, {"workers", workers},       {"explain", explain},
+      {"artifact", artifact}, {"events", events}, {"executions", executions}, {"logs", logs},
+      {"spec", spec}};
 }
 
 Result<Value> answer(const QueryTable& table, const std::string& verb, const ValueMap& arguments,

@@ -57,6 +57,7 @@ MethodRow icl_row() {
 MethodRow global_bt_row() {
   MethodRow row;
   row.name = "global_bt";
+  row.version = 2;  // 1 ran each pair's prompt twice, padded
   row.summary = "one Bradley-Terry reward model for all users: a fine-tuned backbone and a head";
   row.source = "Bradley-Terry reward modelling, as in arXiv 2512.23067";
   row.fields = {

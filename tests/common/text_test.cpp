@@ -1,4 +1,5 @@
 #include "common/text.h"
+#include "common/base64.h"
 
 #include <doctest/doctest.h>
 
@@ -11,6 +12,25 @@
 #include "tests/support/seed.h"
 
 namespace prefgrid {
+
+TEST_CASE("base64 of the RFC's examples, there and back; what is none is refused") {
+  const std::pair<std::string, std::string> examples[] = {{"", ""},
+                                                          {"f", "Zg=="},
+                                                          {"fo", "Zm8="},
+                                                          {"foo", "Zm9v"},
+                                                          {"foob", "Zm9vYg=="},
+                                                          {"fooba", "Zm9vYmE="},
+                                                          {"foobar", "Zm9vYmFy"}};
+  for (const auto& [bytes, text] : examples) {
+    CHECK(to_base64(bytes) == text);
+    CHECK(from_base64(text) == bytes);
+  }
+  const std::string all = std::string("\0\xff\n", 3) + std::string(70'000, '\x80');
+  CHECK(from_base64(to_base64(all)) == all);
+  for (const char* wrong : {"Z", "Zg", "Zg=", "Zg= ", "Z===", "Zm9v\n\n\n\n", "Zh==", "Zm9*"}) {
+    CHECK(!from_base64(wrong));
+  }
+}
 
 TEST_CASE("edit_distance counts a swap of neighbours as one edit") {
   CHECK(edit_distance("", "") == 0);

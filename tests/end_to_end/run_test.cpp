@@ -1,8 +1,11 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <map>
 #include <nlohmann/json.hpp>
 
+#include "common/limits.h"
+#include "common/sha256.h"
 #include "tests/end_to_end/workspace.h"
 
 namespace prefgrid {
@@ -36,6 +39,37 @@ TEST_CASE("a spec that means the same computes nothing, quickly, and writes the 
   CHECK(third.status == 0);
   CHECK(third.output.starts_with("0 jobs to run\n"));
   CHECK(workspace.file("runs/smoke/results.csv") == csv);
+}
+
+TEST_CASE("the store has no artefact: every file that a job made can be printed, small or large") {
+  if (xorg_missing()) return;
+  const Workspace workspace;
+  workspace.write("smoke.yaml", smoke_spec());
+  REQUIRE(workspace.prefgrid({"run", "smoke.yaml"}).status == 0);
+  const Finished listed = workspace.prefgrid({"jobs", "smoke", "--json"});
+  REQUIRE(listed.status == 0);
+  std::map<std::string, std::string> key_of;  // one job a stage
+  const auto answer = nlohmann::json::parse(listed.output);
+  for (const auto& job : answer) {
+    key_of[job["stage"]] = job["job"];
+  }
+  std::size_t small = 0;
+  std::size_t large = 0;
+  for (const auto& [stage, key] : key_of) {
+    const Finished told = workspace.prefgrid({"explain", key, "--store", "runs/smoke", "--json"});
+    REQUIRE(told.status == 0);
+    const auto job = nlohmann::json::parse(told.output);
+    for (const auto& file : job["result"]["artifacts"]) {
+      const Finished printed =
+          workspace.prefgrid({"explain", key, "--store", "runs/smoke", "--artifact", file["name"]});
+      INFO(stage << " " << file["name"] << " " << printed.output.substr(0, 200));
+      CHECK(printed.status == 0);
+      CHECK(digest_of(printed.output).hex() == file["digest"].get<std::string>());
+      ++(file["size"].get<std::uint64_t>() <= limits::inline_artifact_bytes ? small : large);
+    }
+  }
+  CHECK(small > 2);
+  CHECK(large >= 2);
 }
 
 TEST_CASE("one more method runs its own cells alone, and plan says so beforehand") {
