@@ -35,6 +35,37 @@ std::string fields_text(const ValueMap& fields, const std::string& indent = "") 
   return out;
 }
 
+// Lists of small maps as a line each.
+ValueMap readable_result(const Value& result) {
+  ValueMap metrics;
+  for (const Value& metric : field_or<ValueList>(result, "metrics", {})) {
+    std::string name = text_field(metric, "name");
+    if (metric.map().contains("weight")) {
+      name += fmt::format(" w={:g}", field_or<double>(metric, "weight", 0));
+    }
+    const std::int64_t count = integer_field(metric, "count");
+    const std::int64_t missing = integer_field(metric, "missing");
+    std::string text =
+        count > 0
+            ? fmt::format("{:g}, mean of {}",
+                          field_or<double>(metric, "sum", 0) / static_cast<double>(count), count)
+            : "no finite value";
+    if (missing > 0) text += fmt::format(", {} missing", missing);
+    metrics[name] = std::move(text);
+  }
+  ValueMap artifacts;
+  for (const Value& file : field_or<ValueList>(result, "artifacts", {})) {
+    artifacts[text_field(file, "name")] = fmt::format(
+        "{} bytes, SHA-256 {}", integer_field(file, "size"), text_field(file, "digest"));
+  }
+  return ValueMap{{"attempt", integer_field(result, "attempt")},
+                  {"worker", text_field(result, "worker")},
+                  {"committed", time_text(integer_field(result, "committed_ms")) + " UTC"},
+                  {"took", duration_text(integer_field(result, "duration_ms"))},
+                  {"metrics", std::move(metrics)},
+                  {"artifacts", std::move(artifacts)}};
+}
+
 std::string history_text(const Value& answer) {
   std::string out;
   for (const Value& event : field_or<ValueList>(answer, "events", {})) {
@@ -54,6 +85,7 @@ std::string history_text(const Value& answer) {
 std::string job_text(ValueMap fields) {
   const std::string history = history_text(fields);
   fields.erase("events");
+  if (fields.contains("result")) fields["result"] = readable_result(fields["result"]);
   std::string out;
   for (const char* name : {"job", "experiment", "stage", "state", "problem", "why_waiting",
                            "what_to_do", "worker", "attempt", "failures", "progress"}) {

@@ -41,6 +41,33 @@ TEST_CASE("a spec that means the same computes nothing, quickly, and writes the 
   CHECK(workspace.file("runs/smoke/results.csv") == csv);
 }
 
+TEST_CASE("on real data, hashed words tell what a user-blind and a user-aware reward can reach") {
+  // experiments/specs/headroom.yaml; the bands are those known for this dataset.
+  if (xorg_missing()) return;
+  const Workspace workspace;
+  workspace.write("headroom.yaml", shipped_spec("headroom.yaml"));
+  const Finished run = workspace.prefgrid({"run", "headroom.yaml"});
+  INFO(run.output);
+  REQUIRE(run.status == 0);
+  const Finished tables = workspace.prefgrid({"results", "headroom", "--json"});
+  REQUIRE(tables.status == 0);
+  const auto answer = nlohmann::json::parse(tables.output);
+  std::map<std::string, std::vector<double>> accuracy;  // by config, over seeds
+  for (const auto& row : answer["rows"]) {
+    if (row["metric"] == "rm_accuracy" && row["user_group"] == "seen") {
+      accuracy[row["config"]].push_back(row["value"]);
+    }
+  }
+  for (const double blind : accuracy["features_from=bow,rank=1"]) {
+    CHECK(blind == doctest::Approx(75).epsilon(3.0 / 75));
+  }
+  for (const double aware : accuracy["features_from=bow,rank=5"]) {
+    CHECK(aware == doctest::Approx(87).epsilon(3.0 / 87));
+  }
+  CHECK(accuracy["features_from=bow,rank=1"].size() == 3);
+  CHECK(accuracy["features_from=bow,rank=5"].size() == 3);
+}
+
 TEST_CASE("the store has no artefact: every file that a job made can be printed, small or large") {
   if (xorg_missing()) return;
   const Workspace workspace;

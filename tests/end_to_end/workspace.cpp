@@ -29,10 +29,14 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text.replace(at, from.size(), to);
 }
 
-std::string smoke_spec() {
+std::string shipped_spec(const std::string& file) {
   const fs::path source = PREFGRID_SOURCE_DIR;
-  return replaced(file_text(source / "experiments/specs/smoke.yaml"), "path: ../../data/xorg",
+  return replaced(file_text(source / "experiments/specs" / file), "path: ../../data/xorg",
                   "path: " + (source / "data/xorg").string());
+}
+
+std::string smoke_spec() {
+  return shipped_spec("smoke.yaml");
 }
 
 Finished Workspace::prefgrid(std::vector<std::string> arguments) const {

@@ -16,7 +16,8 @@ bool xorg_missing();
 
 std::string program(const std::string& name);  // of this build
 
-// experiments/specs/smoke.yaml with its data's path made absolute.
+// experiments/specs/FILE with its data's path made absolute.
+std::string shipped_spec(const std::string& file);
 std::string smoke_spec();
 std::string replaced(std::string text, const std::string& from, const std::string& to);
 
