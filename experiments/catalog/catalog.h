@@ -11,22 +11,9 @@
 
 #include "common/messages.h"
 #include "common/value.h"
+#include "experiments/catalog/field.h"
 
 namespace prefgrid {
-
-enum class FieldType { boolean, integer, real, text };
-
-// A field of a row, as a person writes it in a spec. Changing a default, or what a field means,
-// bumps the version of every kind that reads it.
-struct Field {
-  std::string_view name;
-  FieldType type = FieldType::integer;
-  std::optional<Value> default_value;  // nullopt: must be given
-  double minimum = 0;                  // of numbers, inclusive
-  double maximum = 0;
-  std::vector<std::string_view> choices;  // of texts; empty: any
-  std::string_view help;                  // one line, with the unit
-};
 
 // Where a method's frozen features come from decides which jobs it needs before `train`.
 struct MethodRow {

@@ -57,32 +57,6 @@ class Section {
  private:
   Section(const ValueMap& given, DatasetRow row) : given_(given), row_(std::move(row)) {}
 
-  static bool has_type(const Value& value, FieldType type) {
-    switch (type) {
-      case FieldType::boolean:
-        return std::holds_alternative<bool>(value);
-      case FieldType::integer:
-        return std::holds_alternative<std::int64_t>(value);
-      case FieldType::real:
-        return std::holds_alternative<double>(value);
-      case FieldType::text:
-        return std::holds_alternative<std::string>(value);
-    }
-    return false;
-  }
-
-  static bool in_range(const Value& value, const Field& field) {
-    if (const auto* text = std::get_if<std::string>(&value)) {
-      return field.choices.empty() ||
-             std::ranges::find(field.choices, *text) != field.choices.end();
-    }
-    const auto* integer = std::get_if<std::int64_t>(&value);
-    const auto* real = std::get_if<double>(&value);
-    if (integer == nullptr && real == nullptr) return true;
-    const double number = integer != nullptr ? static_cast<double>(*integer) : *real;
-    return number >= field.minimum && number <= field.maximum;
-  }
-
   const Value& value(std::string_view name) const {
     const auto found = given_.find(std::string(name));
     if (found != given_.end()) return found->second;

@@ -1,14 +1,11 @@
 // A disk that fills up and gets room again: a tmpfs of its own, so only where this process may
 // mount one.
 #include <doctest/doctest.h>
-#include <sys/mount.h>
-
-#include <cstdio>
 
 #include "coordinator/store/disk.h"
 #include "tests/coordinator/loop/harness.h"
 #include "tests/coordinator/store/records.h"
-#include "tests/support/temp_dir.h"
+#include "tests/support/small_disk.h"
 
 namespace prefgrid {
 namespace {
@@ -22,39 +19,8 @@ using testing::result_for;
 using testing::RunningCoordinator;
 using testing::submission;
 
-class SmallDisk {
- public:
-  SmallDisk() {
-    mounted_ = ::mount("tmpfs", folder_.path().c_str(), "tmpfs", 0, "size=160m") == 0;
-    if (!mounted_) std::puts("skipped: this process may not mount a tmpfs");
-  }
-  ~SmallDisk() {
-    if (mounted_) ::umount2(folder_.path().c_str(), MNT_DETACH);
-  }
-  SmallDisk(const SmallDisk&) = delete;
-  SmallDisk& operator=(const SmallDisk&) = delete;
-
-  bool mounted() const { return mounted_; }
-  std::filesystem::path store() const { return folder_.path() / "store"; }
-  // Leaves `left` bytes.
-  void fill(std::uint64_t left) const {
-    const std::uint64_t free = *free_bytes(folder_.path());
-    if (free <= left) return;
-    std::ofstream filler(folder_.path() / "filler", std::ios::binary | std::ios::app);
-    const std::string block(64 << 10, 'f');
-    for (std::uint64_t bytes = free - left; bytes >= block.size(); bytes -= block.size()) {
-      filler << block;
-    }
-  }
-  void make_room() const { std::filesystem::remove(folder_.path() / "filler"); }
-
- private:
-  TempDir folder_;
-  bool mounted_ = false;
-};
-
 TEST_CASE("scenario: the disk is almost full at the start; the refusal says how much is missing") {
-  const SmallDisk disk;
+  const SmallDisk disk(160);
   if (!disk.mounted()) return;
   disk.fill(10 << 20);
   const auto store = Store::open(disk.store());
@@ -65,7 +31,7 @@ TEST_CASE("scenario: the disk is almost full at the start; the refusal says how 
 }
 
 TEST_CASE("scenario: a store stops on a small disk; its ballast counts when it opens again") {
-  const SmallDisk disk;
+  const SmallDisk disk(160);
   if (!disk.mounted()) return;
   { REQUIRE(Store::open(disk.store()).ok()); }
   disk.fill(limits::free_bytes_to_start - (16 << 20));
@@ -75,11 +41,11 @@ TEST_CASE("scenario: a store stops on a small disk; its ballast counts when it o
 TEST_CASE(
     "scenario: the disk fills up while batches are written and gets room again; all are there "
     "once") {
-  const SmallDisk disk;
+  const SmallDisk disk(160);
   if (!disk.mounted()) return;
   const auto store = *Store::open(disk.store());
   CHECK(std::filesystem::file_size(disk.store() / "ballast") == ballast_bytes);
-  disk.fill(0);
+  disk.fill(128 << 10);
   std::uint64_t number = 0;
   Result<void> outcome;
   while (outcome.ok() && number < 100'000) outcome = store->commit(done_batch(++number, 1));
@@ -101,7 +67,7 @@ TEST_CASE(
 }
 
 TEST_CASE("scenario: the disk is full under a running coordinator; it says so and goes on later") {
-  const SmallDisk disk;
+  const SmallDisk disk(160);
   if (!disk.mounted()) return;
   RunningCoordinator coordinator(disk.store());
   Client client = coordinator.client();

@@ -1,50 +1,19 @@
 // A disk that fills up under `prefgrid run`, whose workers keep their files in the store's folder:
 // a tmpfs of its own, so only where this process may mount one.
 #include <doctest/doctest.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <sys/mount.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <cstdio>
 
 #include "common/files.h"
 #include "coordinator/store/store.h"
 #include "tests/end_to_end/workspace.h"
+#include "tests/support/small_disk.h"
 
 namespace prefgrid {
 namespace {
 
 namespace fs = std::filesystem;
-
-class SmallDisk {
- public:
-  SmallDisk() {
-    mounted_ = ::mount("tmpfs", folder_.path().c_str(), "tmpfs", 0, "size=128m") == 0;
-    if (!mounted_) std::puts("skipped: this process may not mount a tmpfs");
-  }
-  ~SmallDisk() {
-    if (mounted_) ::umount2(folder_.path().c_str(), MNT_DETACH);
-  }
-  SmallDisk(const SmallDisk&) = delete;
-  SmallDisk& operator=(const SmallDisk&) = delete;
-
-  bool mounted() const { return mounted_; }
-  const fs::path& path() const { return folder_.path(); }
-  void fill() const {
-    const Descriptor file(::open(filler().c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600));
-    const std::string block(64 << 10, 'f');
-    while (::write(file.get(), block.data(), block.size()) > 0) {
-    }
-  }
-  void make_room() const { fs::remove(filler()); }
-
- private:
-  fs::path filler() const { return folder_.path() / "filler"; }
-  TempDir folder_;
-  bool mounted_ = false;
-};
 
 // True once the process has ended, false when the time is up first.
 bool ends_within(const Process& process, int milliseconds) {
@@ -89,7 +58,7 @@ TEST_CASE("a disk that fills up under a run costs nobody an attempt, and no byte
   const Baseline& baseline = undisturbed_smoke();
   int hits = 0;
   for (int tenth = 1; tenth <= 8; ++tenth) {
-    const SmallDisk disk;
+    const SmallDisk disk(128);
     if (!disk.mounted()) return;
     const Workspace workspace;
     workspace.write("smoke.yaml", smoke_spec());
@@ -115,7 +84,7 @@ TEST_CASE("a disk that fills up under a run costs nobody an attempt, and no byte
 TEST_CASE("a run that is interrupted while its disk is full exits 5 and goes on later") {
   if (xorg_missing()) return;
   const Baseline& baseline = undisturbed_smoke();
-  const SmallDisk disk;
+  const SmallDisk disk(128);
   if (!disk.mounted()) return;
   const Workspace workspace;
   workspace.write("smoke.yaml", smoke_spec());
@@ -142,7 +111,7 @@ TEST_CASE("a run that is interrupted while its disk is full exits 5 and goes on 
 
 TEST_CASE("tables that find no room end the run with 5 and one line; then it has only them to do") {
   if (xorg_missing()) return;
-  const SmallDisk disk;
+  const SmallDisk disk(128);
   if (!disk.mounted()) return;
   const Workspace workspace;
   workspace.write("smoke.yaml", smoke_spec());

@@ -15,31 +15,6 @@ constexpr std::array<std::string_view, 5> extra_parameters = {"method", "method_
                                                               "method_version", "user", "weights"};
 constexpr std::size_t dataset_bytes = 4ull << 30;
 
-bool has_type(const Value& value, FieldType type) {
-  switch (type) {
-    case FieldType::boolean:
-      return std::holds_alternative<bool>(value);
-    case FieldType::integer:
-      return std::holds_alternative<std::int64_t>(value);
-    case FieldType::real:
-      return std::holds_alternative<double>(value);
-    case FieldType::text:
-      return std::holds_alternative<std::string>(value);
-  }
-  return false;
-}
-
-bool in_range(const Field& field, const Value& value) {
-  if (field.type == FieldType::text && !field.choices.empty()) {
-    return std::find(field.choices.begin(), field.choices.end(), value.text()) !=
-           field.choices.end();
-  }
-  double number = field.minimum;
-  if (field.type == FieldType::integer) number = static_cast<double>(value.integer());
-  if (field.type == FieldType::real) number = value.real();
-  return number >= field.minimum && number <= field.maximum;  // false of NaN
-}
-
 std::uint64_t text_bytes(const Dataset& dataset) {
   std::uint64_t bytes = 0;
   for (const PairItem& item : dataset.pairs) {
@@ -87,7 +62,7 @@ Result<void> check_fields(const std::vector<Field>& fields, const ValueMap& valu
                            "versions");
     }
     if (!has_type(value, field->type)) return invalid_input(place + " is of the wrong type");
-    if (!in_range(*field, value)) return invalid_input(place + " is out of its range");
+    if (!in_range(value, *field)) return invalid_input(place + " is out of its range");
   }
   return {};
 }
