@@ -48,6 +48,7 @@ Result<void> write_and_rename(const std::string& temporary, Descriptor descripto
 
 Error os_error(int error_number, const std::string& what) {
   ErrorCode code = ErrorCode::io;
+  if (error_number == EACCES || error_number == EPERM) code = ErrorCode::invalid_input;
   if (error_number == ENOENT || error_number == ENOTDIR) code = ErrorCode::not_found;
   if (error_number == ENOSPC || error_number == EDQUOT) code = ErrorCode::out_of_space;
   return {code, what + ": " + std::generic_category().message(error_number)};

@@ -132,8 +132,8 @@ Error socket_error(const std::string& what, const zmq::error_t& problem) {
     case ENODEV:
     case EADDRNOTAVAIL:
       return invalid_input(what + ": " + problem.what() +
-                           "; give tcp://HOST:PORT (an address of this machine to bind) or "
-                           "ipc://PATH");
+                           "; give tcp://HOST:PORT or ipc://PATH (to listen, an address of this "
+                           "machine)");
     default:
       return os_error(problem.num(), what);
   }

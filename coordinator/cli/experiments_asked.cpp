@@ -61,29 +61,61 @@ Result<std::vector<Known>> matching(const std::vector<Known>& known, const std::
 
 }  // namespace
 
-Result<std::string> name_or_spec(const std::string& text) {
+namespace {
+
+bool names_spec_file(const std::string& text) {
   std::error_code ignored;
-  const bool is_file = std::filesystem::is_regular_file(text, ignored);
-  if (!is_file && !text.ends_with(".yaml") && !text.ends_with(".yml")) return text;
-  PREFGRID_ASSIGN(const YamlNode root, load_yaml(text));
-  PREFGRID_ASSIGN(const ExperimentSpec spec, parse_spec(root, text, catalog()));
-  return spec.experiment;
+  return std::filesystem::is_regular_file(text, ignored) || text.ends_with(".yaml") ||
+         text.ends_with(".yml");
 }
 
+Result<ExperimentSpec> read_spec_file(const std::string& file) {
+  PREFGRID_ASSIGN(const YamlNode root, load_yaml(file));
+  return parse_spec(root, file, catalog());
+}
+
+// Of experiments of one name: the newest that this spec made, however it was spelt; else the
+// newest.
+Result<Known> choose(Questions& questions, const std::vector<Known>& found,
+                     const std::optional<ExperimentSpec>& spec, const std::string& text) {
+  const Known& newest = found.back();
+  for (auto one = found.rbegin(); spec && one != found.rend(); ++one) {
+    PREFGRID_ASSIGN(const Value stored, questions.ask("spec", {{"experiment", one->id}}));
+    const auto root = parse_yaml(text_field(stored, "spec_text"), text);
+    if (!root) continue;
+    const auto other = parse_spec(*root, text, catalog());
+    if (other && to_value(*other) == to_value(*spec)) return *one;
+  }
+  const auto id = static_cast<long long>(newest.id);
+  if (spec) {
+    std::fprintf(stderr,
+                 "prefgrid: note: %s says something else now than when it was run; this is "
+                 "the newest experiment called %s, id %lld\n",
+                 text.c_str(), newest.name.c_str(), id);
+  } else if (found.size() > 1) {
+    std::fprintf(stderr,
+                 "prefgrid: note: of %zu experiments called %s this is the newest, id %lld\n",
+                 found.size(), newest.name.c_str(), id);
+  }
+  return newest;
+}
+
+}  // namespace
+
 Result<AskedExperiment> ask_about(const Target& target, const std::string& text, Access access) {
-  PREFGRID_ASSIGN(std::string name, name_or_spec(text));
+  std::optional<ExperimentSpec> spec;
+  if (names_spec_file(text)) {
+    PREFGRID_ASSIGN(spec, read_spec_file(text));
+  }
+  const std::string name = spec ? spec->experiment : text;
   PREFGRID_ASSIGN(Questions questions, Questions::open(target, name, access));
   AskedExperiment asked{std::move(questions), {}, ""};
   if (name.empty()) return asked;
   PREFGRID_ASSIGN(const std::vector<Known> known, known_experiments(asked.questions));
   PREFGRID_ASSIGN(const std::vector<Known> found, matching(known, name));
-  if (found.size() > 1) {
-    std::fprintf(stderr,
-                 "prefgrid: note: of %zu experiments called %s this is the newest, id %lld\n",
-                 found.size(), found.back().name.c_str(), static_cast<long long>(found.back().id));
-  }
-  asked.name = found.back().name;
-  asked.arguments.emplace("experiment", found.back().id);
+  PREFGRID_ASSIGN(const Known chosen, choose(asked.questions, found, spec, text));
+  asked.name = chosen.name;
+  asked.arguments.emplace("experiment", chosen.id);
   return asked;
 }
 

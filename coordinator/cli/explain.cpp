@@ -69,8 +69,9 @@ ValueMap readable_result(const Value& result) {
 std::string history_text(const Value& answer) {
   std::string out;
   for (const Value& event : field_or<ValueList>(answer, "events", {})) {
-    std::string line =
-        "  " + time_text(integer_field(event, "time_ms")) + "  " + text_field(event, "what");
+    std::string what = text_field(event, "what");
+    if (what == "quarantined") what = "failed for good";
+    std::string line = "  " + time_text(integer_field(event, "time_ms")) + "  " + what;
     if (const auto attempt = integer_field(event, "attempt"); attempt > 0) {
       line += fmt::format(", attempt {}", attempt);
     }

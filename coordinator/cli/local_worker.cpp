@@ -39,8 +39,8 @@ Result<fs::path> program_beside(const char* name) {
 }
 
 std::string ending(int status) {
-  if (WIFSIGNALED(status)) return "killed by signal " + std::to_string(WTERMSIG(status));
-  return "exited with code " + std::to_string(WEXITSTATUS(status));
+  if (WIFSIGNALED(status)) return "was killed by signal " + std::to_string(WTERMSIG(status));
+  return "ended with code " + std::to_string(WEXITSTATUS(status));
 }
 
 }  // namespace
@@ -116,7 +116,7 @@ void LocalWorker::Impl::watch() {
     while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
     if (stopping) return;
-    const std::string reason = "the local worker was " + ending(status);
+    const std::string reason = "the local worker " + ending(status);
     if (!WIFSIGNALED(status) || restarts == most_restarts) {
       events.failed(reason + "; its log: " + options.log.string());
       return;

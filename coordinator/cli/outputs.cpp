@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 
 #include "common/files.h"
 #include "coordinator/cli/value_json.h"
@@ -39,6 +40,12 @@ Result<void> check_output_folder(const fs::path& folder) {
   if (::access(place.c_str(), W_OK | X_OK) != 0) {
     return os_error(errno, "cannot write to the folder " + folder.string());
   }
+  // Some file systems say yes and mean no.
+  std::string probe = (place / ".prefgrid-XXXXXX").string();
+  if (::mkdtemp(probe.data()) == nullptr) {
+    return invalid_input(asked + std::generic_category().message(errno));
+  }
+  ::rmdir(probe.c_str());
   return {};
 }
 

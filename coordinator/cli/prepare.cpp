@@ -44,6 +44,21 @@ Result<LoadedDataset> read_dataset_of(const ExperimentSpec& spec, const fs::path
   return in_dataset_section(spec, std::move(error));
 }
 
+// What a person allowed to be left out, so that nobody misses it: "" if nothing was.
+std::string left_out_note(const PreparedExperiment& prepared, const fs::path& spec_file) {
+  const auto choice = prepared.spec.dataset.find("on_bad_row");
+  if (choice == prepared.spec.dataset.end() || choice->second != Value("skip")) return "";
+  std::uint64_t rows = 0;
+  std::string reasons;
+  for (const SkippedRows& skipped : prepared.dataset.skipped) {
+    rows += skipped.count;
+    reasons += (reasons.empty() ? "" : ", ") + std::to_string(skipped.count) + " " + skipped.reason;
+  }
+  if (rows == 0) return "";
+  return "the dataset leaves out " + std::to_string(rows) + (rows == 1 ? " row (" : " rows (") + reasons +
+         "); `prefgrid dataset show " + spec_file.string() + "` says what is left";
+}
+
 Result<PreparedExperiment> prepare(const fs::path& spec_file) {
   PreparedExperiment out;
   PREFGRID_ASSIGN(out.spec, read_spec(spec_file));
@@ -53,6 +68,9 @@ Result<PreparedExperiment> prepare(const fs::path& spec_file) {
   out.dataset_bytes = write_dataset(data.dataset);
   out.dataset_digest = digest_of(out.dataset_bytes);
   PREFGRID_ASSIGN(out.plan, make_plan(out.spec, out.dataset, out.dataset_digest, catalog()));
+  if (std::string note = left_out_note(out, spec_file); !note.empty()) {
+    out.plan.notes.push_back(std::move(note));
+  }
   return out;
 }
 

@@ -114,7 +114,11 @@ int finish(Client& client, const RunOptions& options, const Submission& submissi
   const auto status = client.request("status", which);
   if (!status) return report_error(status.error());
   for (const Value& progress : field_or<ValueList>(*status, "experiments", {})) {
-    out.print(totals_line(options, progress));
+    if (field_or<bool>(progress, "cancelled", false)) {
+      out.print("cancelled by `prefgrid cancel`; run the same command again to take it up\n");
+    } else {
+      out.print(totals_line(options, progress));
+    }
   }
   return exit_incomplete;
 }

@@ -28,6 +28,13 @@ std::string state_name(const JobState& state) {
   }
 }
 
+// As people read it, see docs/cli.md.
+std::string spoken_name(const JobState& state) {
+  if (std::holds_alternative<job_state::Leased>(state)) return "running";
+  const std::string name = state_name(state);
+  return name == "failed" ? "retrying" : name == "quarantined" ? "failed" : name;
+}
+
 std::string seconds(std::int64_t ms) {
   return std::to_string((std::max<std::int64_t>(ms, 0) + 999) / 1'000) + " s";
 }
@@ -50,7 +57,7 @@ WorkerView view(const Worker& worker, MonotonicMs now) {
 std::string Core::Impl::describe_job(JobIndex index) const {
   const Job& job = table[index];
   const std::string kind = job.planned ? table.kinds()[job.kind].kind : "job";
-  std::string text = kind + " " + job.key.short_hex() + " (" + state_name(job.state);
+  std::string text = kind + " " + job.key.short_hex() + " (" + spoken_name(job.state);
   const auto problem = problems.find(index);
   if (problem != problems.end()) text += ": " + problem->second;
   return text + ")";
@@ -126,7 +133,7 @@ std::string Core::Impl::why_waiting(JobIndex index) const {
   if (const auto* leased = std::get_if<job_state::Leased>(&job.state)) {
     const LeaseEntry& lease = workers.lease(leased->lease);
     const Worker& worker = workers[lease.worker];
-    std::string text = "leased to worker " + worker.name + " for " + seconds(now - lease.given) +
+    std::string text = "running on worker " + worker.name + " for " + seconds(now - lease.given) +
                        ", attempt " + std::to_string(lease.attempt);
     if (!worker.peer) text += "; the worker has not come back since the coordinator restarted";
     return text;

@@ -139,7 +139,7 @@ Result<Value> logs(const ValueMap& arguments, const Views& views) {
   PREFGRID_ASSIGN(const auto log, views.store.log(wanted.job->key));
   if (!log) {
     return Error{ErrorCode::not_found,
-                 "job " + wanted.job->key.short_hex() + " has left no log yet"};
+                 "job " + wanted.job->key.short_hex() + " has written nothing to its log"};
   }
   return Value(ValueMap{{"job", wanted.job->key.hex()}, {"log", to_utf8(*log)}});
 }

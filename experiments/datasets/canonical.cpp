@@ -48,6 +48,10 @@ Result<std::string> take_text(std::vector<JsonField>& fields, std::string_view n
 
 Result<std::string> take_id(std::vector<JsonField>& fields, std::string_view name) {
   PREFGRID_ASSIGN(std::string id, take_text(fields, name));
+  const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
+  if (std::ranges::any_of(id, is_control)) {  // they would act on whoever's terminal shows it
+    return invalid_input("field " + quoted(name) + " holds a control character: " + quoted(id));
+  }
   if (id.size() <= limits::name_bytes) return id;
   return invalid_input("field " + quoted(name) + " is longer than " +
                        std::to_string(limits::name_bytes) + " bytes");

@@ -63,7 +63,10 @@ void declare(CLI::App& app, Arguments& arguments) {
                  "$XDG_CACHE_HOME/prefgrid or ~/.cache/prefgrid)");
   app.add_option("--cache-gib", arguments.cache_gib,
                  "Size at which the least recently used artefacts go (default: 20)")
-      ->check(CLI::PositiveNumber);
+      ->check([](const std::string& text) {
+        const double gib = std::strtod(text.c_str(), nullptr);
+        return gib >= 0.01 && gib <= 1e6 ? "" : "give GiB, from 0.01 to 1000000";
+      });
   app.add_option("--executor", arguments.executor,
                  "The executor program (default: prefgrid-executor beside this one)");
   app.add_option("--lifeline-fd", arguments.life_line,

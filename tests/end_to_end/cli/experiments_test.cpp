@@ -36,6 +36,46 @@ TEST_CASE("two experiments of one name are told apart by their ids") {
   CHECK(contains(named.output, "note: of 2 experiments called grid this is the newest, id 2\n"));
 }
 
+TEST_CASE("results of one spec show another's: a spec file is the experiment that it made") {
+  const Sandbox sandbox;
+  REQUIRE(sandbox.prefgrid("run grid.yaml --store s").status == 0);
+  sandbox.write("more.yaml", replaced(grid_spec(), "rank: 2", "rank: 3"));
+  REQUIRE(sandbox.prefgrid("run more.yaml --store s").status == 0);
+  sandbox.write("respelt.yaml", "# the same\n" + grid_spec());
+  for (const std::string name : {"grid.yaml", "respelt.yaml"}) {
+    const Finished results = sandbox.prefgrid("results " + name + " --store s");
+    CHECK(contains(results.output, "rank=2"));
+    CHECK(!contains(results.output, "rank=3"));
+    CHECK(!contains(results.output, "note:"));
+  }
+  CHECK(contains(sandbox.prefgrid("results more.yaml --store s").output, "rank=3"));
+  sandbox.write("never.yaml", replaced(grid_spec(), "rank: 2", "rank: 4"));
+  const Finished never = sandbox.prefgrid("results never.yaml --store s");
+  CHECK(contains(never.output,
+                 "never.yaml says something else now than when it was run; this is "
+                 "the newest experiment called grid, id 2\n"));
+}
+
+TEST_CASE("rows that a spec allows to be left out are said by plan and run") {
+  const Sandbox sandbox;
+  const std::string data = sandbox.file("pairs.jsonl");
+  sandbox.write("pairs.jsonl", data + "{\"cut\n");
+  CHECK(sandbox.prefgrid("plan grid.yaml").status == 2);
+  sandbox.write("skip.yaml",
+                replaced(grid_spec(), "path: pairs.jsonl", "path: pairs.jsonl, on_bad_row: skip"));
+  const std::string note = "note: the dataset leaves out 1 row (1 ";
+  CHECK(contains(sandbox.prefgrid("plan skip.yaml").output, note));
+  CHECK(contains(sandbox.prefgrid("run skip.yaml").output, note));
+}
+
+TEST_CASE("an output folder that only looks writable is refused before the run") {
+  const Sandbox sandbox;
+  const Finished run = sandbox.prefgrid("run grid.yaml --store s --out /proc/tables");
+  CHECK(run.status == 2);
+  CHECK(contains(run.output, "cannot write to the folder /proc/tables: "));
+  CHECK(!sandbox.exists("s"));
+}
+
 TEST_CASE("jobs lists every job once with a key that explain takes") {
   const Sandbox sandbox;
   REQUIRE(sandbox.prefgrid("run grid.yaml").status == 0);

@@ -97,6 +97,7 @@ TEST_CASE("a bad line is refused with file, line and field") {
       {with(pair_b, "\"prompt\":\"y\"", "\"prompt\":\"\xFF\""), "f.jsonl:2: not JSON"},
       {with(pair_b, "\"B\"", "\"A\\u00e9\""), "field \"rejected\" equals"},
       {with(pair_b, "\"p2\"", "\"p1\""), "first in line 1"},
+      {with(pair_b, "\"p2\"", "\"p\\u001b[31m\""), "field \"id\" holds a control character"},
       {with(pair_b, "\"p2\"", "\"" + std::string(300, 'x') + "\""), "field \"id\" is longer"},
       {with(pair_b, "\"y\"", "\"" + std::string(limits::dataset_line_bytes, 'x') + "\""),
        "longer than"},
