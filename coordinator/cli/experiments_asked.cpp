@@ -59,10 +59,6 @@ Result<std::vector<Known>> matching(const std::vector<Known>& known, const std::
                                          "; there are: " + listed(known)};
 }
 
-}  // namespace
-
-namespace {
-
 bool names_spec_file(const std::string& text) {
   std::error_code ignored;
   return std::filesystem::is_regular_file(text, ignored) || text.ends_with(".yaml") ||
